@@ -1,0 +1,54 @@
+"""Latents shared by all query heads, and the index keys that go with them. Every TP rank keeps a full copy."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..explain import symbol
+from ..formats import FP8_INDEX, Row, StorageFormat
+from .base import TokenCache, size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copied(TokenCache):
+    """A row without heads: tensor parallelism has nothing to split."""
+
+    @property
+    def split_heads(self) -> tuple[int, ...]:
+        return ()
+
+    def accepts_tp(self, tp: int) -> bool:
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLA(Copied):
+    """One latent of [kv_lora_rank] with its rope key of [qk_rope_head_dim] per token; V is part of the latent.
+
+    Source: vLLM 0.22.0 MLAAttentionSpec.real_page_size_bytes; SGLang 0.5.13 MLATokenToKVPool.
+    """
+
+    kind: ClassVar[str] = "mla"
+
+    kv_lora_rank: int = size(1, 16384)
+    qk_rope_head_dim: int = size(0, 4096)
+
+    def row(self, tp: int) -> Row:
+        return Row(
+            vectors={"latent": symbol("R", self.kv_lora_rank), "rope": symbol("D_r", self.qk_rope_head_dim)}
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexKey(Copied):
+    """One key of [index_head_dim] per token for the sparse-attention indexer (DSA), FP8 with scales.
+
+    Source: vLLM 0.22.0 DeepseekV32IndexerCache; SGLang 0.5.13 DSATokenToKVPool.
+    """
+
+    kind: ClassVar[str] = "index_key"
+    own_format: ClassVar[StorageFormat] = FP8_INDEX
+
+    index_head_dim: int = size(1, 4096)
+
+    def row(self, tp: int) -> Row:
+        return Row(vectors={"index": symbol("d_i", self.index_head_dim)})

@@ -1,0 +1,48 @@
+"""Attention that forgets: the last tokens only, or the tokens of the current chunk."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..explain import Counted, least, symbol
+from .attention import FullAttention
+from .base import Growth, size
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlidingWindow(FullAttention):
+    """Keys and values of the last `sliding_window` tokens.
+
+    Source: vLLM 0.22.0 SlidingWindowSpec; SGLang 0.5.13 SWAKVPool.
+    """
+
+    kind: ClassVar[str] = "sliding_window"
+    growth: ClassVar[Growth] = Growth.BOUNDED
+
+    sliding_window: int = size(1, 2**27)
+
+    def units(self, context: Counted) -> Counted:
+        return least(context, symbol("w", self.sliding_window))
+
+    @property
+    def bound(self) -> int:
+        return self.sliding_window
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkedLocal(FullAttention):
+    """Keys and values of the current chunk, counted at its fullest.
+
+    Source: vLLM 0.22.0 ChunkedLocalAttentionSpec; SGLang 0.5.13 SWAKVPool (Llama 4).
+    """
+
+    kind: ClassVar[str] = "chunked_local"
+    growth: ClassVar[Growth] = Growth.BOUNDED
+
+    attention_chunk_size: int = size(1, 2**27)
+
+    def units(self, context: Counted) -> Counted:
+        return least(context, symbol("c", self.attention_chunk_size))
+
+    @property
+    def bound(self) -> int:
+        return self.attention_chunk_size

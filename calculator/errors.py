@@ -1,0 +1,44 @@
+"""What can go wrong, as one tree.
+
+CalculatorError
+├── FieldError        a value outside its field's rules: names field, value, bound and what to do
+├── LimitError        legal values whose product leaves the exact range (2^53 bytes)
+└── ConfigError       a config.json that is not fully understood: names the key and what to do
+"""
+
+from collections.abc import Mapping
+
+from .locales import text
+
+
+class CalculatorError(Exception):
+    """Base of every error raised on purpose. `key` names its sentence in the catalogues, `values` fill it."""
+
+    def __init__(self, key: str, **values: object) -> None:
+        self.key = key
+        self.values: Mapping[str, object] = values
+        super().__init__(self.message("en"))
+
+    def message(self, language: str) -> str:
+        return text(language, self.key, **self.values)
+
+
+class FieldError(CalculatorError):
+    """`field` was given `value`, which its rule does not allow."""
+
+    def __init__(self, key: str, *, field: str, value: object, **values: object) -> None:
+        self.field = field
+        self.value = value
+        super().__init__(key, field=field, value=value, **values)
+
+
+class LimitError(CalculatorError):
+    """Every input is legal but the result would not be an exact JSON integer."""
+
+
+class ConfigError(CalculatorError):
+    """A model configuration was refused; `field` is the key to look at."""
+
+    def __init__(self, key: str, *, field: str, **values: object) -> None:
+        self.field = field
+        super().__init__(key, field=field, **values)

@@ -1,0 +1,139 @@
+"""Numbers that remember how they were made.
+
+A formula is written once, with the operators of Python, and gives three things that therefore cannot
+differ: its value, its text in symbols (`H · (d + d_v) · s`) and its text in numbers (`8 · (128 + 128) · 2`).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import reduce
+from operator import add
+from typing import TypeAlias, TypeVar
+
+Number: TypeAlias = int | Fraction
+Operand: TypeAlias = "Number | Expression"
+Counted = TypeVar("Counted", int, "Expression")
+
+
+class Sign(Enum):
+    """An operation: how it is written, how tightly it binds, how tightly its parts must bind."""
+
+    SUM = ("{} + {}", 1, (1, 1))
+    DIFFERENCE = ("{} − {}", 1, (1, 2))
+    PRODUCT = ("{} · {}", 2, (2, 2))
+    FLOOR = ("⌊{} / {}⌋", 3, (2, 3))
+    LEAST = ("min({}, {})", 3, (1, 1))
+    MOST = ("max({}, {})", 3, (1, 1))
+
+    def __init__(self, shape: str, strength: int, needed: tuple[int, int]) -> None:
+        self.shape = shape
+        self.strength = strength
+        self.needed = needed
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A value as the tree of its own computation: a number, a named number, or a sign over two parts."""
+
+    value: Number
+    name: str = ""
+    sign: Sign | None = None
+    parts: tuple["Expression", ...] = ()
+
+    def __add__(self, other: Operand) -> "Expression":
+        right = lift(other)
+        return Expression(self.value + right.value, sign=Sign.SUM, parts=(self, right))
+
+    def __radd__(self, other: Operand) -> "Expression":
+        return lift(other) + self
+
+    def __sub__(self, other: Operand) -> "Expression":
+        right = lift(other)
+        return Expression(self.value - right.value, sign=Sign.DIFFERENCE, parts=(self, right))
+
+    def __mul__(self, other: Operand) -> "Expression":
+        right = lift(other)
+        return Expression(self.value * right.value, sign=Sign.PRODUCT, parts=(self, right))
+
+    def __rmul__(self, other: Operand) -> "Expression":
+        return lift(other) * self
+
+    def __floordiv__(self, other: Operand) -> "Expression":
+        right = lift(other)
+        return Expression(self.value // right.value, sign=Sign.FLOOR, parts=(self, right))
+
+    @property
+    def symbols(self) -> str:
+        """The formula, `H · (d + d_v) · s`."""
+        return self._written(symbolic=True)
+
+    @property
+    def numbers(self) -> str:
+        """The formula with its numbers put in, `8 · (128 + 128) · 2`."""
+        return self._written(symbolic=False)
+
+    def _written(self, symbolic: bool) -> str:
+        if self.sign is None:
+            return self.name if symbolic and self.name else plain(self.value)
+        texts = (
+            text if part.sign is None or part.sign.strength >= needed else f"({text})"
+            for part, needed in zip(self.parts, self.sign.needed, strict=True)
+            for text in [part._written(symbolic)]
+        )
+        return self.sign.shape.format(*texts)
+
+
+def symbol(name: str, value: Operand) -> Expression:
+    """`value` under its name; how `value` itself was made is left to a derivation of its own."""
+    return Expression(lift(value).value, name=name)
+
+
+def lift(operand: Operand) -> Expression:
+    """A bare number as an expression."""
+    return operand if isinstance(operand, Expression) else Expression(operand)
+
+
+def least(a: Counted, b: Operand) -> Counted:
+    """The smaller; of two integers an integer, so that a curve of many points stays cheap."""
+    if isinstance(a, Expression):
+        right = lift(b)
+        return Expression(min(a.value, right.value), sign=Sign.LEAST, parts=(a, right))
+    return min(a, int(lift(b).value))
+
+
+def most(a: Operand, b: Operand) -> Expression:
+    left, right = lift(a), lift(b)
+    return Expression(max(left.value, right.value), sign=Sign.MOST, parts=(left, right))
+
+
+def constant(value: int, like: Counted) -> Counted:
+    """`value` in the type of `like`."""
+    return lift(value) if isinstance(like, Expression) else value
+
+
+def total(terms: Iterable[Expression]) -> Expression:
+    """The sum of `terms`; no terms are 0."""
+    terms = list(terms)
+    return reduce(add, terms) if terms else lift(0)
+
+
+def plain(number: Number) -> str:
+    """Thousands separators; a fraction as a / b."""
+    if number.denominator == 1:
+        return f"{int(number):,}"
+    return f"{number.numerator:,}/{number.denominator:,}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derivation:
+    """One line of "how?": which quantity, by which formula, from whose source."""
+
+    quantity: str
+    expression: Expression
+    source: str
+
+    @property
+    def value(self) -> Number:
+        return self.expression.value

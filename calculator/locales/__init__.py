@@ -1,0 +1,21 @@
+"""Every sentence a user reads, one catalogue per language."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+LANGUAGES = ("en", "zh")
+
+
+@cache
+def catalogue(language: str) -> Mapping[str, str]:
+    """Key -> sentence with {named} blanks."""
+    loaded: dict[str, str] = json.loads((files(__name__) / f"{language}.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def text(language: str, key: str, **values: object) -> str:
+    """The sentence of `key`; integers get thousands separators."""
+    shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
+    return catalogue(language)[key].format_map(shown)

@@ -1,0 +1,53 @@
+"""A model as the calculator sees it: which caches each layer holds, and where every number came from."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from .caches import Cache
+
+Layer = tuple[Cache, ...]  # the caches of one layer: none, one, or several
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerGroup:
+    """The layers (counted from 0) whose caches are the same."""
+
+    indices: tuple[int, ...]
+    caches: Layer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPlan:
+    """An ordered list of layers.
+
+    `provenance` says for each size which config key it came from, or how it was derived;
+    `warnings` are sentences (catalogue key, values) about what was read but not counted.
+    """
+
+    layers: tuple[Layer, ...]
+    context_hint: int | None = None
+    provenance: Mapping[str, str] = field(default=MappingProxyType({}), compare=False)
+    warnings: tuple[tuple[str, Mapping[str, object]], ...] = field(default=(), compare=False)
+
+    def groups(self) -> tuple[LayerGroup, ...]:
+        """Layers with equal caches together, in order of first appearance."""
+        indices: dict[Layer, list[int]] = {}
+        for index, layer in enumerate(self.layers):
+            indices.setdefault(layer, []).append(index)
+        return tuple(LayerGroup(indices=tuple(found), caches=layer) for layer, found in indices.items())
+
+
+def ranges(indices: Iterable[int]) -> str:
+    """`0-2, 5, 11`: layer numbers as text; equal steps of more than one as `5, 11, ..., 59`."""
+    numbers = list(indices)
+    steps = {b - a for a, b in zip(numbers, numbers[1:], strict=False)}
+    if len(numbers) > 3 and len(steps) == 1 and steps != {1}:
+        return f"{numbers[0]}, {numbers[1]}, …, {numbers[-1]}"
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)

@@ -1,0 +1,14 @@
+"""What tensor parallelism splits and what it copies.
+
+Source: vLLM 0.22.0 `config/model.py` get_num_kv_heads; SGLang 0.5.13 `configs/model_config.py` get_num_kv_heads.
+"""
+
+from .explain import Expression, most, symbol
+
+
+def heads_per_rank(name: str, heads: int, tp: int) -> Expression:
+    """KV heads that one of `tp` ranks stores: floored as the engines do, never below one."""
+    if tp == 1:
+        return symbol(name, heads)
+    return most(1, symbol(name, heads) // symbol("tp", tp))
+

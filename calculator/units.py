@@ -1,0 +1,75 @@
+"""Bytes and token counts, as text and back. 1024-based and 1000-based units are never mixed."""
+
+import re
+from fractions import Fraction
+
+from .errors import FieldError
+
+BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
+SYSTEMS = {"GiB": (BINARY, 1024), "GB": (DECIMAL, 1000)}
+
+_SUFFIXES = {"": 1, "K": 1000, "M": 1000**2, "KI": 1024, "MI": 1024**2}
+_COUNT = re.compile(r"(\d+|\d{1,3}(?:[,_ ]\d{3})+)(?:\.(\d+))? ?(Ki|Mi|K|M|k|m|ki|mi)?", re.ASCII)
+_SIZE = re.compile(rf"([\d,]+(?:\.\d+)?) ?({'|'.join(dict.fromkeys(BINARY + DECIMAL))})", re.ASCII)
+
+
+def exact(amount: int | Fraction) -> str:
+    """`70,272` or, for a fraction, its decimals (`3,850.25`): always the whole number, no rounding up to 4 places."""
+    if isinstance(amount, int) or amount.denominator == 1:
+        return f"{int(amount):,}"
+    return f"{float(amount):,.4f}".rstrip("0")
+
+
+def unit_of(amount: int | Fraction, system: str = "GiB") -> str:
+    """The largest unit of `system` ("GiB" or "GB") in which `amount` is at least one."""
+    names, base = SYSTEMS[system]
+    power = 0
+    while power + 1 < len(names) and amount >= base ** (power + 1):
+        power += 1
+    return names[power]
+
+
+def scaled(amount: int | Fraction, unit: str) -> Fraction:
+    """`amount` bytes counted in `unit`, exactly."""
+    names, base = SYSTEMS["GiB"] if unit in BINARY else SYSTEMS["GB"]
+    return Fraction(amount) / base ** names.index(unit)
+
+
+def human(amount: int | Fraction, system: str = "GiB", digits: int = 4) -> str:
+    """`68.63 KiB`, `549 MiB`: about `digits` significant digits, trailing zeros dropped."""
+    names, base = SYSTEMS[system]
+    unit = unit_of(amount, system)
+    number = _rounded(scaled(amount, unit), digits)
+    if number == base and unit != names[-1]:  # 1,023.99 KiB is written 1 MiB
+        unit, number = names[names.index(unit) + 1], Fraction(1)
+    return f"{exact(number)} {unit}"
+
+
+def parse_bytes(given: str) -> int | Fraction:
+    """`70,272 B`, `68.625 KiB`, `1.5 GB` -> bytes. The inverse of `human` where that is exact."""
+    match = _SIZE.fullmatch(given.strip())
+    if match is None:
+        raise FieldError("error.bytes", field="bytes", value=given)
+    number, unit = match.groups()
+    names, base = next((names, base) for names, base in SYSTEMS.values() if unit in names)
+    amount = Fraction(number.replace(",", "")) * base ** names.index(unit)
+    return int(amount) if amount.denominator == 1 else amount
+
+
+def _rounded(number: Fraction, digits: int) -> Fraction:
+    places = max(0, digits - len(str(int(number))))
+    return Fraction(round(number * 10**places), 10**places)
+
+
+def parse_count(given: str, field: str) -> int:
+    """`131072`, `131,072`, `128Ki` and `100K` (= 100,000) -> a whole number; anything else names `field`."""
+    match = _COUNT.fullmatch(given.strip())
+    if match is None:
+        key = "error.empty" if not given.strip() else "error.integer"
+        raise FieldError(key, field=field, value=given)
+    whole, decimals, suffix = match.groups()
+    number = Fraction(f"{re.sub('[,_ ]', '', whole)}.{decimals or '0'}") * _SUFFIXES[(suffix or "").upper()]
+    if number.denominator != 1:
+        raise FieldError("error.integer", field=field, value=given)
+    return int(number)
