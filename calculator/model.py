@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from .caches import Cache
 
@@ -27,7 +26,7 @@ class ModelPlan:
 
     layers: tuple[Layer, ...]
     context_hint: int | None = None
-    provenance: Mapping[str, str] = field(default=MappingProxyType({}), compare=False)
+    provenance: Mapping[str, str] = field(default_factory=dict, compare=False)
     warnings: tuple[tuple[str, Mapping[str, object]], ...] = field(default=(), compare=False)
 
     def groups(self) -> tuple[LayerGroup, ...]:

@@ -36,8 +36,8 @@ def scaled(amount: int | Fraction, unit: str) -> Fraction:
     return Fraction(amount) / base ** names.index(unit)
 
 
-def human(amount: int | Fraction, system: str = "GiB", digits: int = 4) -> str:
-    """`68.63 KiB`, `549 MiB`: about `digits` significant digits, trailing zeros dropped."""
+def human(amount: int | Fraction, system: str = "GiB", digits: int = 3) -> str:
+    """`68.6 KiB`, `549 MiB`: about `digits` significant digits, trailing zeros dropped."""
     names, base = SYSTEMS[system]
     unit = unit_of(amount, system)
     number = _rounded(scaled(amount, unit), digits)
@@ -59,7 +59,7 @@ def parse_bytes(given: str) -> int | Fraction:
 
 def _rounded(number: Fraction, digits: int) -> Fraction:
     places = max(0, digits - len(str(int(number))))
-    return Fraction(round(number * 10**places), 10**places)
+    return Fraction(int(number * 10**places + Fraction(1, 2)), 10**places)  # half up
 
 
 def parse_count(given: str, field: str) -> int:

@@ -11,12 +11,10 @@ from .base import TokenCache, size
 
 @dataclass(frozen=True, kw_only=True)
 class FullAttention(TokenCache):
-    """K of [num_kv_heads, head_size] and V of [num_kv_heads, head_size_v] per token.
-
-    Source: vLLM 0.22.0 FullAttentionSpec.real_page_size_bytes; SGLang 0.5.13 MHATokenToKVPool.
-    """
+    """K of [num_kv_heads, head_size] and V of [num_kv_heads, head_size_v] per token."""
 
     kind: ClassVar[str] = "full_attention"
+    source: ClassVar[str] = "vLLM 0.22.0 FullAttentionSpec.real_page_size_bytes; SGLang 0.5.13 MHATokenToKVPool"
 
     num_kv_heads: int = size(1, 1024)
     head_size: int = size(1, 4096)

@@ -41,6 +41,7 @@ class Cache(ABC):
     """
 
     kind: ClassVar[str]
+    source: ClassVar[str]  # engine, version and class or function whose bytes these are
     growth: ClassVar[Growth]
 
     def __init_subclass__(cls) -> None:
@@ -71,8 +72,8 @@ class Cache(ABC):
         """Units that a request of `context` tokens needs."""
 
     @property
-    def bound(self) -> int | None:
-        """The most units that a request ever needs; None where that grows with the context."""
+    def bound(self) -> Expression | None:
+        """The context at which a bounded cache stops growing; None for one that is not bounded."""
         return None
 
     @property

@@ -22,12 +22,10 @@ class Copied(TokenCache):
 
 @dataclass(frozen=True, kw_only=True)
 class MLA(Copied):
-    """One latent of [kv_lora_rank] with its rope key of [qk_rope_head_dim] per token; V is part of the latent.
-
-    Source: vLLM 0.22.0 MLAAttentionSpec.real_page_size_bytes; SGLang 0.5.13 MLATokenToKVPool.
-    """
+    """One latent of [kv_lora_rank] with its rope key of [qk_rope_head_dim] per token; V is part of the latent."""
 
     kind: ClassVar[str] = "mla"
+    source: ClassVar[str] = "vLLM 0.22.0 MLAAttentionSpec.real_page_size_bytes; SGLang 0.5.13 MLATokenToKVPool"
 
     kv_lora_rank: int = size(1, 16384)
     qk_rope_head_dim: int = size(0, 4096)
@@ -40,12 +38,10 @@ class MLA(Copied):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexKey(Copied):
-    """One key of [index_head_dim] per token for the sparse-attention indexer (DSA), FP8 with scales.
-
-    Source: vLLM 0.22.0 DeepseekV32IndexerCache; SGLang 0.5.13 DSATokenToKVPool.
-    """
+    """One key of [index_head_dim] per token for the sparse-attention indexer (DSA), FP8 with scales."""
 
     kind: ClassVar[str] = "index_key"
+    source: ClassVar[str] = "vLLM 0.22.0 DeepseekV32IndexerCache; SGLang 0.5.13 DSATokenToKVPool"
     own_format: ClassVar[StorageFormat] = FP8_INDEX
 
     index_head_dim: int = size(1, 4096)

@@ -34,10 +34,6 @@ class State(Cache):
     def units(self, context: Counted) -> Counted:
         return constant(1, context)
 
-    @property
-    def bound(self) -> int:
-        return 1
-
     def format_name(self, storage: Storage) -> str:
         return storage.recurrent.name
 
@@ -47,12 +43,10 @@ class State(Cache):
 
 @dataclass(frozen=True, kw_only=True)
 class GatedDeltaNet(State):
-    """conv [conv_kernel - 1, 2 * key heads * key dim + value heads * value dim]; state [value heads, value dim, key dim].
-
-    Source: vLLM 0.22.0 MambaStateShapeCalculator.gated_delta_net_state_shape; SGLang 0.5.13 MambaPool.
-    """
+    """conv [conv_kernel - 1, 2 * key heads * key dim + value heads * value dim]; state [value heads, value dim, key dim]."""
 
     kind: ClassVar[str] = "gated_delta_net"
+    source: ClassVar[str] = "vLLM 0.22.0 MambaStateShapeCalculator.gated_delta_net_state_shape; SGLang 0.5.13 MambaPool"
 
     linear_num_key_heads: int = size(1, 1024)
     linear_num_value_heads: int = size(1, 1024)
@@ -77,12 +71,10 @@ class GatedDeltaNet(State):
 
 @dataclass(frozen=True, kw_only=True)
 class Mamba2(State):
-    """conv [conv_kernel - 1, heads * head_dim + 2 * n_groups * state_size]; state [heads, head_dim, state_size].
-
-    Source: vLLM 0.22.0 MambaStateShapeCalculator.mamba2_state_shape; SGLang 0.5.13 MambaPool.
-    """
+    """conv [conv_kernel - 1, heads * head_dim + 2 * n_groups * state_size]; state [heads, head_dim, state_size]."""
 
     kind: ClassVar[str] = "mamba2"
+    source: ClassVar[str] = "vLLM 0.22.0 MambaStateShapeCalculator.mamba2_state_shape; SGLang 0.5.13 MambaPool"
 
     mamba_num_heads: int = size(1, 1024)
     mamba_head_dim: int = size(1, 4096)

@@ -3,46 +3,42 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..explain import Counted, least, symbol
+from ..explain import Counted, Expression, least, symbol
 from .attention import FullAttention
 from .base import Growth, size
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlidingWindow(FullAttention):
-    """Keys and values of the last `sliding_window` tokens.
-
-    Source: vLLM 0.22.0 SlidingWindowSpec; SGLang 0.5.13 SWAKVPool.
-    """
+    """Keys and values of the last `sliding_window` tokens."""
 
     kind: ClassVar[str] = "sliding_window"
+    source: ClassVar[str] = "vLLM 0.22.0 SlidingWindowSpec; SGLang 0.5.13 SWAKVPool"
     growth: ClassVar[Growth] = Growth.BOUNDED
 
     sliding_window: int = size(1, 2**27)
 
     def units(self, context: Counted) -> Counted:
-        return least(context, symbol("w", self.sliding_window))
+        return least(context, self.bound)
 
     @property
-    def bound(self) -> int:
-        return self.sliding_window
+    def bound(self) -> Expression:
+        return symbol("w", self.sliding_window)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkedLocal(FullAttention):
-    """Keys and values of the current chunk, counted at its fullest.
-
-    Source: vLLM 0.22.0 ChunkedLocalAttentionSpec; SGLang 0.5.13 SWAKVPool (Llama 4).
-    """
+    """Keys and values of the current chunk, counted at its fullest."""
 
     kind: ClassVar[str] = "chunked_local"
+    source: ClassVar[str] = "vLLM 0.22.0 ChunkedLocalAttentionSpec; SGLang 0.5.13 SWAKVPool (Llama 4)"
     growth: ClassVar[Growth] = Growth.BOUNDED
 
     attention_chunk_size: int = size(1, 2**27)
 
     def units(self, context: Counted) -> Counted:
-        return least(context, symbol("c", self.attention_chunk_size))
+        return least(context, self.bound)
 
     @property
-    def bound(self) -> int:
-        return self.attention_chunk_size
+    def bound(self) -> Expression:
+        return symbol("c", self.attention_chunk_size)

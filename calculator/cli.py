@@ -1,0 +1,82 @@
+"""The command line: `python -m calculator estimate --model deepseek-v3 --tensor-parallel-size 8`."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from . import catalogue
+from .errors import CalculatorError
+from .estimate import QUANTITIES, Estimate, estimate
+from .locales import LANGUAGES, text
+from .scenario import FIELDS, VIEW_FIELDS, Choice, Scenario, open_address
+from .units import exact, human
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 2 where the input was refused, with one sentence on stderr."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.command == "models":
+            return _models()
+        return _estimate(options)
+    except CalculatorError as error:
+        print(error.message(options.language), file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m calculator", description=text("en", "cli.about"))
+    parser.add_argument("--language", choices=LANGUAGES, default="en", help=text("en", "cli.language"))
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("models", help=text("en", "cli.models"))
+    answer = commands.add_parser("estimate", help=text("en", "cli.estimate"))
+    answer.add_argument("--address", default="", help=text("en", "cli.address"))
+    answer.add_argument("--json", action="store_true", help=text("en", "cli.json"))
+    for name, item in FIELDS.items():
+        if name not in VIEW_FIELDS:
+            rule = item.rule
+            shown = "{" + ",".join(rule.options) + "}" if isinstance(rule, Choice) else "N"
+            answer.add_argument(
+                f"--{name.replace('_', '-')}", metavar=shown, dest=name, help=text("en", f"field.{name}")
+            )
+    answer.add_argument("--units", metavar="{GiB,GB}", dest="units", help=text("en", "field.units"))
+    return parser
+
+
+def _models() -> int:
+    for name in catalogue.ids():
+        entry = catalogue.entry(name)
+        print(f"{name:24}{entry.hub_id:44}{entry.source}")
+    return 0
+
+
+def _estimate(options: argparse.Namespace) -> int:
+    given = {name: getattr(options, name) for name in FIELDS if getattr(options, name, None) is not None}
+    answer = estimate(_start(options.address).changed(given))
+    if options.json:
+        print(json.dumps(answer.as_json(), ensure_ascii=False))
+    else:
+        print(_report(answer, options.language))
+    return 0
+
+
+def _start(address: str) -> Scenario:
+    """The scenario of an address, strictly: on the command line nothing is replaced by a default."""
+    opened = open_address(address)
+    for problem in opened.problems:
+        raise problem
+    return opened.scenario
+
+
+def _report(answer: Estimate, language: str) -> str:
+    units = answer.scenario.units
+    lines = []
+    for scope, amounts in (("per_rank", answer.per_rank), ("whole_model", answer.whole_model)):
+        for name in QUANTITIES:
+            formula = getattr(amounts, name)
+            title = f"{text(language, f'scope.{scope}')}, {text(language, f'quantity.{name}')}"
+            lines.append(f"{title}: {exact(formula.value)} B = {human(formula.value, units)}")
+            lines.append(f"    {formula.symbols} = {formula.numbers}")
+    lines += [text(language, key, **values) for key, values in answer.notices()]
+    return "\n".join(lines)

@@ -1,0 +1,208 @@
+"""Everything the calculator says about a scenario. The page, the command line and the library only show this."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from . import catalogue
+from .caches import TokenCache
+from .errors import LimitError
+from .explain import Derivation, Number
+from .footprint import QUANTITIES, Amounts, Footprint, Parts, footprint
+from .model import ModelPlan
+from .scenario import Scenario, catalogue_shape
+
+SCHEMA = 1
+EXACT_LIMIT = 2**53  # below this the integers of JSON and JavaScript are exact
+TP_SIZES = (1, 2, 4, 8, 16)
+ARITHMETIC = "stored elements × bytes, no rounding"
+
+Sentence = tuple[str, Mapping[str, object]]  # a key of the catalogues and what fills it
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankRow:
+    """One line of the TP table; `accepted` is False where the engines refuse this size."""
+
+    tp: int
+    amounts: Amounts
+    accepted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerTokens:
+    """Tokens held, summed over the attention layers, and what they would be if no layer forgot any."""
+
+    held: int
+    unforgetting: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """The answers for one scenario. All bytes are logical: stored elements, no rounding, no padding."""
+
+    scenario: Scenario
+    plan: ModelPlan
+
+    @cached_property
+    def rank(self) -> Footprint:
+        """One request on one rank."""
+        return footprint(self.plan, self.scenario.storage, self.scenario.tensor_parallel_size)
+
+    @cached_property
+    def per_rank(self) -> Amounts:
+        return self._amounts(self.rank)
+
+    @cached_property
+    def whole_model(self) -> Amounts:
+        """One undivided copy of the cache, as TP 1 holds it."""
+        return self._amounts(footprint(self.plan, self.scenario.storage, 1))
+
+    def by_tp(self) -> tuple[RankRow, ...]:
+        """The usual TP sizes and the chosen one."""
+        return tuple(
+            RankRow(
+                tp=tp,
+                amounts=self._amounts(footprint(self.plan, self.scenario.storage, tp)),
+                accepted=self._accepts(tp),
+            )
+            for tp in sorted({*TP_SIZES, self.scenario.tensor_parallel_size})
+        )
+
+    def layer_tokens(self) -> LayerTokens:
+        """Source: the layer-token count of the interview page, formulas of section 3.2."""
+        context = self.scenario.context_tokens
+        held = [
+            max(cache.units(context) for cache in layer if isinstance(cache, TokenCache))
+            for layer in self.plan.layers
+            if any(isinstance(cache, TokenCache) for cache in layer)
+        ]
+        return LayerTokens(held=sum(held), unforgetting=len(held) * context)
+
+    def curve(self, contexts: list[int]) -> list[Parts]:
+        """Bytes per rank of all sequences at each of `contexts`."""
+        sequences = self.scenario.num_sequences
+        return [
+            Parts(
+                linear=parts.linear * sequences,
+                bounded=parts.bounded * sequences,
+                constant=parts.constant * sequences,
+            )
+            for parts in map(self.rank.parts, contexts)
+        ]
+
+    def derivations(self) -> list[Derivation]:
+        """How the figures on one rank were made: of each cache, then of the sums."""
+        caches = [
+            Derivation(
+                quantity=f"groups.{number}.{cache.kind}.unit_bytes",
+                expression=cache.unit_bytes(self.scenario.storage, self.scenario.tensor_parallel_size),
+                source=cache.source,
+            )
+            for number, group in enumerate(self.plan.groups())
+            for cache in group.caches
+        ]
+        sums = [
+            Derivation(
+                quantity=f"per_rank.{name}", expression=getattr(self.per_rank, name), source=ARITHMETIC
+            )
+            for name in QUANTITIES
+        ]
+        return caches + sums
+
+    def notices(self) -> list[Sentence]:
+        """What a reader must know beside the numbers."""
+        found: list[Sentence] = [*self.plan.warnings]
+        tp = self.scenario.tensor_parallel_size
+        if not self._accepts(tp):
+            found.append(("notice.tp", {"tp": tp}))
+        return found
+
+    def as_json(self) -> dict[str, object]:
+        """The result JSON, schema 1: integers, and fractions as {"numerator", "denominator"}."""
+        storage = self.scenario.storage
+        return {
+            "schema": SCHEMA,
+            "scenario": self.scenario.as_json(),
+            "engine": {"name": "logical", "version": None},
+            "per_rank": _amounts_json(self.per_rank),
+            "whole_model": _amounts_json(self.whole_model),
+            "logical": _amounts_json(self.per_rank),
+            "groups": [
+                {
+                    "layers": list(group.indices),
+                    "caches": [
+                        {
+                            "kind": cache.kind,
+                            "format": cache.format_name(storage),
+                            "growth": cache.growth.value,
+                            "unit_bytes": _number_json(
+                                cache.unit_bytes(storage, self.scenario.tensor_parallel_size).value
+                            ),
+                            "bound_tokens": int(cache.bound.value) if cache.bound else None,
+                        }
+                        for cache in group.caches
+                    ],
+                }
+                for group in self.plan.groups()
+            ],
+            "capacity": {},
+            "transfer": {},
+            "derivation": [
+                {
+                    "quantity": line.quantity,
+                    "symbols": line.expression.symbols,
+                    "numbers": line.expression.numbers,
+                    "value": _number_json(line.value),
+                    "source": line.source,
+                }
+                for line in self.derivations()
+            ],
+            "notices": [{"key": key, "values": dict(values)} for key, values in self.notices()],
+        }
+
+    def _accepts(self, tp: int) -> bool:
+        return all(cache.accepts_tp(tp) for layer in self.plan.layers for cache in layer)
+
+    def _amounts(self, one_rank: Footprint) -> Amounts:
+        return one_rank.amounts(self.scenario.context_tokens, self.scenario.num_sequences)
+
+
+def estimate(scenario: Scenario) -> Estimate:
+    """The answers for `scenario`. Raises FieldError for numbers that do not go together, LimitError past 2^53 bytes."""
+    answer = Estimate(scenario=scenario, plan=scenario.plan())
+    # No rank holds more than the whole model: if these are exact, all are.
+    largest = max(getattr(answer.whole_model, name).value for name in QUANTITIES)
+    if largest >= EXACT_LIMIT:
+        raise LimitError("error.limit", value=int(largest), highest=EXACT_LIMIT)
+    return answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One bar: a catalogue model and the bytes of one request, whole model."""
+
+    model: str
+    parts: Parts
+
+
+def comparison(scenario: Scenario, models: tuple[str, ...] = catalogue.FLAGSHIPS) -> list[Compared]:
+    """`models` in the scenario's formats at its `compare_tokens`, one sequence, smallest first."""
+    bars = [
+        Compared(
+            model=model,
+            parts=footprint(catalogue.plan(model), scenario.storage, 1).parts(scenario.compare_tokens),
+        )
+        for model in models
+    ]
+    return sorted(bars, key=lambda bar: bar.parts.total)
+
+
+def _amounts_json(amounts: Amounts) -> dict[str, object]:
+    return {name: _number_json(getattr(amounts, name).value) for name in QUANTITIES}
+
+
+def _number_json(number: Number) -> object:
+    if number.denominator == 1:
+        return int(number)
+    return {"numerator": number.numerator, "denominator": number.denominator}

@@ -1,0 +1,108 @@
+"""What one request costs: the caches of a plan, weighed, at any context."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .caches import Cache, Growth
+from .explain import Expression, symbol, total
+from .formats import Storage
+from .model import ModelPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One cache of one layer group: `layers` layers, each `unit` bytes for every unit of the cache."""
+
+    cache: Cache
+    layers: int
+    unit: Expression
+
+    @property
+    def per_unit(self) -> Expression:
+        """Bytes of one unit in all layers of the group: `L · (R + D_r) · s`."""
+        return symbol("L", self.layers) * self.unit
+
+    @property
+    def most(self) -> Expression:
+        """The most that a bounded or constant cache ever takes."""
+        return self.per_unit if self.cache.bound is None else self.per_unit * self.cache.bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """Bytes of one request, by the way they grow."""
+
+    linear: int
+    bounded: int
+    constant: int
+
+    @property
+    def total(self) -> int:
+        return self.linear + self.bounded + self.constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amounts:
+    """The four figures, each with its formula.
+
+    `bytes_per_token` is the growth of the linear caches; `bounded_bytes` the most that windows ever take and
+    `constant_bytes` the states, both of one request; `total_bytes` is what all requests take at the context.
+    """
+
+    bytes_per_token: Expression
+    bounded_bytes: Expression
+    constant_bytes: Expression
+    total_bytes: Expression
+
+
+QUANTITIES = ("bytes_per_token", "bounded_bytes", "constant_bytes", "total_bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footprint:
+    """The weighed caches of one request on one rank, without block rounding or padding."""
+
+    terms: tuple[Term, ...]
+
+    def parts(self, context: int) -> Parts:
+        """Bytes of one request of `context` tokens."""
+        sums = dict.fromkeys(Growth, 0)
+        for term in self.terms:
+            sums[term.cache.growth] += int(term.layers * term.unit.value * term.cache.units(context))
+        return Parts(
+            linear=sums[Growth.LINEAR], bounded=sums[Growth.BOUNDED], constant=sums[Growth.CONSTANT]
+        )
+
+    def amounts(self, context: int, sequences: int) -> Amounts:
+        """The four figures for `sequences` requests of `context` tokens."""
+        tokens = symbol("T", context)
+        rate = total(term.per_unit for term in self._of(Growth.LINEAR))
+        states = total(term.most for term in self._of(Growth.CONSTANT))
+        request = [symbol("b", rate) * tokens] if self._of(Growth.LINEAR) else []
+        request += [symbol("b_w", term.per_unit) * term.cache.units(tokens) for term in self._of(Growth.BOUNDED)]
+        request += [symbol("S", states)] if self._of(Growth.CONSTANT) else []
+        one = total(request)
+        return Amounts(
+            bytes_per_token=rate,
+            bounded_bytes=total(term.most for term in self._of(Growth.BOUNDED)),
+            constant_bytes=states,
+            total_bytes=one if sequences == 1 else symbol("N", sequences) * one,
+        )
+
+    def bounds(self) -> tuple[int, ...]:
+        """Contexts at which a bounded cache stops growing."""
+        return tuple(sorted({int(term.cache.bound.value) for term in self.terms if term.cache.bound}))
+
+    def _of(self, growth: Growth) -> Iterable[Term]:
+        return [term for term in self.terms if term.cache.growth is growth]
+
+
+def footprint(plan: ModelPlan, storage: Storage, tp: int) -> Footprint:
+    """The caches of `plan` as one of `tp` ranks stores them in `storage`."""
+    return Footprint(
+        terms=tuple(
+            Term(cache=cache, layers=len(group.indices), unit=cache.unit_bytes(storage, tp))
+            for group in plan.groups()
+            for cache in group.caches
+        )
+    )
