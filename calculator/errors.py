@@ -8,7 +8,7 @@ CalculatorError
 
 from collections.abc import Mapping
 
-from .locales import text
+from .locales import label, text
 
 
 class CalculatorError(Exception):
@@ -30,6 +30,10 @@ class FieldError(CalculatorError):
         self.field = field
         self.value = value
         super().__init__(key, field=field, value=value, **values)
+
+    def message(self, language: str) -> str:
+        """The sentence, with the field under the name that people see."""
+        return text(language, self.key, **{**self.values, "field": label(language, self.field)})
 
 
 class LimitError(CalculatorError):

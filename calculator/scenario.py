@@ -32,7 +32,9 @@ class Whole:
     highest: int
 
     def parse(self, name: str, given: object) -> int:
-        number = given if type(given) is int else parse_count(str(given), name)
+        number = (
+            given if type(given) is int else parse_count(str(given), name, lowest=self.lowest, highest=self.highest)
+        )
         if not self.lowest <= number <= self.highest:
             raise FieldError(
                 "error.range", field=name, value=number, lowest=self.lowest, highest=self.highest
@@ -235,7 +237,7 @@ def open_address(query: str) -> Opened:
 
 def _take_nearest(values: dict[str, object], error: FieldError) -> None:
     """Put the bound next to a number that was out of range; nothing where no number was given."""
-    if "lowest" in error.values:
+    if error.key == "error.range":
         lowest, highest = error.values["lowest"], error.values["highest"]
         values[error.field] = min(max(error.value, lowest), highest)
 

@@ -62,14 +62,18 @@ def _rounded(number: Fraction, digits: int) -> Fraction:
     return Fraction(int(number * 10**places + Fraction(1, 2)), 10**places)  # half up
 
 
-def parse_count(given: str, field: str) -> int:
-    """`131072`, `131,072`, `128Ki` and `100K` (= 100,000) -> a whole number; anything else names `field`."""
+def parse_count(given: str, field: str, **bounds: int) -> int:
+    """`131072`, `131,072`, `128Ki` and `100K` (= 100,000) -> a whole number.
+
+    Raises FieldError for anything else; its sentence names `field` and the `lowest` and `highest` of `bounds`,
+    within which the caller has yet to look for the number.
+    """
     match = _COUNT.fullmatch(given.strip())
     if match is None:
         key = "error.empty" if not given.strip() else "error.integer"
-        raise FieldError(key, field=field, value=given)
+        raise FieldError(key, field=field, value=given, **bounds)
     whole, decimals, suffix = match.groups()
     number = Fraction(f"{re.sub('[,_ ]', '', whole)}.{decimals or '0'}") * _SUFFIXES[(suffix or "").upper()]
     if number.denominator != 1:
-        raise FieldError("error.integer", field=field, value=given)
+        raise FieldError("error.integer", field=field, value=given, **bounds)
     return int(number)

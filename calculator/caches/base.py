@@ -52,7 +52,7 @@ class Cache(ABC):
         for name, (lowest, highest) in self.sized():
             value = getattr(self, name)
             if type(value) is not int:
-                raise FieldError("error.integer", field=name, value=value)
+                raise FieldError("error.integer", field=name, value=value, lowest=lowest, highest=highest)
             if not lowest <= value <= highest:
                 raise FieldError("error.range", field=name, value=value, lowest=lowest, highest=highest)
 

@@ -15,6 +15,11 @@ def catalogue(language: str) -> Mapping[str, str]:
     return loaded
 
 
+def label(language: str, field: str) -> str:
+    """The words for a field; a field that only code knows keeps its name."""
+    return catalogue(language).get(f"field.{field}", field)
+
+
 def text(language: str, key: str, **values: object) -> str:
     """The sentence of `key`; integers get thousands separators."""
     shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
