@@ -1,0 +1,131 @@
+"""dist/: what goes where, the content hashes in the addresses, and the swap that never leaves half a site."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import archive, products, sources
+from .cache import Cache
+from .console import BuildError, one_sentence, say, table
+from .runtime import fetch_runtime, read_pins
+from .wheels import fetch_wheels, read_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).resolve().parents[2]
+NEEDED = (
+    "site/index.html",
+    "site/runtime.json",
+    "site/locks/browser.lock",
+    "calculator/app/shell.py",
+    "calculator/app/browser.py",
+    "calculator/app/rehearsal.py",
+)
+
+
+def build(
+    dist: Path, *, plain: bool = False, root: Path = ROOT, cache: Cache | None = None
+) -> dict[str, int]:
+    """Builds the whole site into `dist` and returns the size of every file, by its name in dist/.
+
+    Raises:
+        BuildError: with one sentence; an earlier `dist` is then as it was.
+    """
+    with one_sentence():
+        cache = cache or Cache.of_user()
+        _validate(root, dist)
+        say(f"Site into {dist} ({'plain' if plain else 'compiled'})")
+        pins = read_pins(root / "site/runtime.json")
+        wheels = fetch_wheels(read_lock(root / "site/locks/browser.lock"), cache)
+        runtime = fetch_runtime(pins, cache)
+        lock = {"info": pins.lock_info, "packages": {}}
+        runtime["pyodide-lock.json"] = json.dumps(lock, sort_keys=True).encode()
+        code = _code(root, wheels, runtime, cache, pins.files)
+        made = products.plain(code, runtime) if plain else products.compiled(code, runtime, cache)
+        files = _lay_out(root, sources.app_files(root, wheels), runtime, made)
+        _swap(files, dist)
+        _print_sizes(files)
+    return {name: len(data) for name, data in sorted(files.items())}
+
+
+def _validate(root: Path, dist: Path) -> None:
+    for name in NEEDED:
+        if not (root / name).is_file():
+            raise BuildError(f"{name} is missing: this is not a whole checkout of the repository")
+    if dist.exists() and not (dist / ".nojekyll").is_file() and (not dist.is_dir() or any(dist.iterdir())):
+        raise BuildError(f"{dist} is there and is not a site built by build.py: name another --dist")
+
+
+def _code(
+    root: Path, wheels: list[Path], runtime: Mapping[str, bytes], cache: Cache, pins: Mapping[str, str]
+) -> dict[str, bytes]:
+    """Everything that Python imports beside its standard library."""
+    code = sources.calculator_files(root)
+    built_for_pyodide = [cache.root / "runtime" / pins[name] for name in runtime if name.endswith(".whl")]
+    for wheel in [*wheels, *built_for_pyodide]:
+        code |= sources.package_files(wheel)
+    return code
+
+
+def _lay_out(
+    root: Path, app: dict[str, bytes], runtime: Mapping[str, bytes], made: products.Products
+) -> dict[str, bytes]:
+    """Name in dist/ -> bytes. Addresses hold the hash of what is there, so it may be kept for ever."""
+    from calculator.app.shell import render
+
+    core = {name: runtime[name] for name in products.CORE} | {"stdlib.zip": made.stdlib}
+    app_url = f"app-{archive.tree_digest(app)[:10]}/"
+    runtime_url = f"runtime-{archive.tree_digest(core)[:10]}/"
+    packages_url = f"packages-{archive.tree_digest({'packages.zip': made.packages})[:10]}.zip"
+    addresses: dict[str, object] = {
+        "app": app_url,
+        "runtime": runtime_url,
+        "packages": {"url": packages_url, "bytes": len(made.packages)},
+        "stdlib": {"url": f"{runtime_url}stdlib.zip", "bytes": len(made.stdlib)},
+        "wasm": {"url": f"{runtime_url}pyodide.asm.wasm", "bytes": len(core["pyodide.asm.wasm"])},
+        "panel": f"{app_url}panel/",
+    }
+    template = (root / "site/index.html").read_text(encoding="utf-8")
+    return {
+        "index.html": render(template, addresses).encode(),
+        ".nojekyll": b"",
+        packages_url: made.packages,
+        **{f"{app_url}{name}": data for name, data in app.items()},
+        **{f"{runtime_url}{name}": data for name, data in core.items()},
+    }
+
+
+def _swap(files: Mapping[str, bytes], dist: Path) -> None:
+    """Writes a complete site beside `dist`, then puts it in its place; a failure leaves the old one."""
+    dist.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".dist-", dir=dist.parent) as name:
+        new, old = Path(name, "new"), Path(name, "old")
+        for file, data in files.items():
+            path = new / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        if dist.exists():
+            dist.rename(old)
+        try:
+            new.rename(dist)
+        except BaseException:
+            if old.exists():
+                old.rename(dist)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _print_sizes(files: Mapping[str, bytes]) -> None:
+    rows: dict[str, tuple[int, int]] = {}
+    for name, data in files.items():
+        folder, _, rest = name.partition("/")
+        part = f"{folder}/panel/" if rest.startswith("panel/") else name
+        raw, packed = rows.get(part, (0, 0))
+        rows[part] = (raw + len(data), packed + len(gzip.compress(data, 6, mtime=0)))
+    say(table([(part, *sizes) for part, sizes in sorted(rows.items())]))

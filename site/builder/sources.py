@@ -1,0 +1,90 @@
+"""What the site is made of, from this repository and from the wheels: mappings of names to bytes."""
+
+from __future__ import annotations
+
+import zipfile
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING
+
+from .console import BuildError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Read while the page runs, beside the modules that read them; everything else that is not code stays behind.
+PACKAGE_DATA = (
+    "bokeh/_sri/3.9.*.json",
+    "bokeh/core/_templates/*",
+    "panel/_templates/*",
+    "panel/layout/*.html",
+    "panel/package.json",
+    "panel/theme/css/*.css",
+    "pyviz_comms/labextension/package.json",
+    "pyviz_comms/notebook.js",
+    "*.dist-info/METADATA",
+)
+# Code that no page runs.
+NOT_SHIPPED = (
+    "*/tests/*",
+    "*/sphinxext/*",
+    "*/sampledata/*",
+    "bokeh/server/static/*",
+    "panel/dist/*",
+    "*.data/*",
+)
+# What the browser may ask the site for under PANEL_CDN_ROOT: only styles, and the spinners they name.
+PANEL_STYLES = ("panel/dist/css/*.css", "panel/dist/bundled/theme/*.css", "panel/dist/assets/*.svg")
+# Of BokehJS and PanelJS the page needs the core alone: it uses no other models.
+BOKEH_SCRIPT = "bokeh/server/static/js/bokeh.min.js"
+APP_SUFFIXES = (".mjs", ".js", ".css", ".svg", ".png", ".ico", ".webmanifest", ".json")
+NOT_APP = ("builder", "locks", "runtime.json")
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def package_files(wheel: Path) -> dict[str, bytes]:
+    """The part of a wheel that may run in the browser: its Python, its WebAssembly and the data it reads."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {
+            name: archive.read(name)
+            for name in archive.namelist()
+            if not _matches(name, NOT_SHIPPED)
+            and (name.endswith((".py", "-wasm32-emscripten.so")) or _matches(name, PACKAGE_DATA))
+        }
+
+
+def calculator_files(root: Path) -> dict[str, bytes]:
+    """The calculator itself, without the reference cases that are loaded only on demand."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted((root / "calculator").rglob("*"))
+        if path.suffix in (".py", ".json") and "golden" not in path.relative_to(root).parts
+    }
+
+
+def app_files(root: Path, wheels: list[Path]) -> dict[str, bytes]:
+    """The page's own scripts and styles, BokehJS, and Panel's style sheets under panel/<version>/dist/."""
+    site = root / "site"
+    files = {
+        path.relative_to(site).as_posix(): path.read_bytes()
+        for path in sorted(site.rglob("*"))
+        if path.suffix in APP_SUFFIXES and path.relative_to(site).parts[0] not in NOT_APP
+    }
+    bokeh, panel = (_wheel_of(name, wheels) for name in ("bokeh", "panel"))
+    with zipfile.ZipFile(bokeh) as archive:
+        files["bokeh.min.js"] = archive.read(BOKEH_SCRIPT)
+    version = panel.name.split("-")[1]
+    with zipfile.ZipFile(panel) as archive:
+        for name in archive.namelist():
+            if _matches(name, PANEL_STYLES):
+                files[f"panel/{version}/{name.removeprefix('panel/')}"] = archive.read(name)
+    for name in files:
+        if any(part.startswith("_") for part in name.split("/")):
+            raise BuildError(f"site/{name} starts with an underscore, which some hosts hide: rename it")
+    return files
+
+
+def _wheel_of(name: str, wheels: list[Path]) -> Path:
+    return next(wheel for wheel in wheels if wheel.name.startswith(f"{name}-"))
