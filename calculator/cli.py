@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from . import catalogue
-from .errors import CalculatorError
+from .errors import CalculatorError, FieldError
 from .estimate import QUANTITIES, Estimate, estimate
 from .locales import LANGUAGES, text
 from .scenario import FIELDS, VIEW_FIELDS, Choice, Scenario, open_address
@@ -62,9 +62,10 @@ def _estimate(options: argparse.Namespace) -> int:
 
 
 def _start(address: str) -> Scenario:
-    """The scenario of an address, strictly: on the command line nothing is replaced by a default."""
+    """The scenario of an address, strictly: on the command line nothing is replaced or left out."""
     opened = open_address(address)
-    for problem in opened.problems:
+    unknown = (FieldError("error.unknown", field="address", value=key) for key in opened.unknown)
+    for problem in (*opened.problems, *unknown):
         raise problem
     return opened.scenario
 

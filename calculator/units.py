@@ -10,15 +10,20 @@ DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
 SYSTEMS = {"GiB": (BINARY, 1024), "GB": (DECIMAL, 1000)}
 
 _SUFFIXES = {"": 1, "K": 1000, "M": 1000**2, "KI": 1024, "MI": 1024**2}
-_COUNT = re.compile(r"(\d+|\d{1,3}(?:[,_ ]\d{3})+)(?:\.(\d+))? ?(Ki|Mi|K|M|k|m|ki|mi)?", re.ASCII)
-_SIZE = re.compile(rf"([\d,]+(?:\.\d+)?) ?({'|'.join(dict.fromkeys(BINARY + DECIMAL))})", re.ASCII)
+_COUNT = re.compile(r"([-−]?)(\d+|\d{1,3}(?:[,_ ]\d{3})+)(?:\.(\d+))? ?(Ki|Mi|K|M|k|m|ki|mi)?", re.ASCII)
+_SIZE = re.compile(
+    rf"((?:\d{{1,30}}|\d{{1,3}}(?:,\d{{3}}){{1,9}})(?:\.\d{{1,30}})?) ?({'|'.join(dict.fromkeys(BINARY + DECIMAL))})",
+    re.ASCII,
+)
+_DIGITS = 30  # a longer number leaves every range; Python itself refuses to read thousands of digits
 
 
 def exact(amount: int | Fraction) -> str:
-    """`70,272` or, for a fraction, its decimals (`3,850.25`): always the whole number, no rounding up to 4 places."""
+    """`70,272` or, for a fraction, up to four decimals of it (`3,850.25`): the whole part is always exact."""
     if isinstance(amount, int) or amount.denominator == 1:
         return f"{int(amount):,}"
-    return f"{float(amount):,.4f}".rstrip("0")
+    whole, decimals = divmod(round(amount * 10_000), 10_000)
+    return f"{whole:,}.{decimals:04}".rstrip("0").rstrip(".")
 
 
 def unit_of(amount: int | Fraction, system: str = "GiB") -> str:
@@ -72,8 +77,11 @@ def parse_count(given: str, field: str, **bounds: int) -> int:
     if match is None:
         key = "error.empty" if not given.strip() else "error.integer"
         raise FieldError(key, field=field, value=given, **bounds)
-    whole, decimals, suffix = match.groups()
-    number = Fraction(f"{re.sub('[,_ ]', '', whole)}.{decimals or '0'}") * _SUFFIXES[(suffix or "").upper()]
-    if number.denominator != 1:
+    sign, whole, decimals, suffix = match.groups()
+    digits, decimals = re.sub("[,_ ]", "", whole).lstrip("0") or "0", (decimals or "").rstrip("0") or "0"
+    if len(digits) > _DIGITS:
+        digits = "1" + "0" * _DIGITS
+    number = Fraction(f"{digits}.{decimals[: _DIGITS]}") * _SUFFIXES[(suffix or "").upper()]
+    if number.denominator != 1 or len(decimals) > _DIGITS:
         raise FieldError("error.integer", field=field, value=given, **bounds)
-    return int(number)
+    return -int(number) if sign else int(number)

@@ -22,5 +22,10 @@ def label(language: str, field: str) -> str:
 
 def text(language: str, key: str, **values: object) -> str:
     """The sentence of `key`; integers get thousands separators."""
-    shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
+    shown = {name: _written(value) if isinstance(value, int) else value for name, value in values.items()}
     return catalogue(language)[key].format_map(shown)
+
+
+def _written(number: int) -> str:
+    """No reader counts the digits of a larger number, and Python refuses to write thousands of them."""
+    return f"{number:,}" if abs(number) < 2**64 else ("> 2^64" if number > 0 else "< -2^64")
