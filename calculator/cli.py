@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from . import catalogue
 from .errors import CalculatorError, FieldError
-from .estimate import QUANTITIES, Estimate, estimate
+from .estimate import Estimate, estimate
+from .footprint import QUANTITIES
 from .locales import LANGUAGES, text
 from .scenario import FIELDS, VIEW_FIELDS, Choice, Scenario, open_address
 from .units import exact, human

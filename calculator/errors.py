@@ -14,12 +14,15 @@ from .locales import label, text
 class CalculatorError(Exception):
     """Base of every error raised on purpose. `key` names its sentence in the catalogues, `values` fill it."""
 
+    values: Mapping[str, object]
+
     def __init__(self, key: str, **values: object) -> None:
         self.key = key
-        self.values: Mapping[str, object] = values
+        self.values = values
         super().__init__(self.message("en"))
 
     def message(self, language: str) -> str:
+        """The sentence for a person."""
         return text(language, self.key, **self.values)
 
 

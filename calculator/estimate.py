@@ -1,7 +1,7 @@
-"""Everything the calculator says about a scenario. The page, the command line and the library only show this."""
+"""All that is said about a scenario. The page, the command line and the library only show this."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from . import catalogue
@@ -10,7 +10,7 @@ from .errors import LimitError
 from .explain import Derivation, Number
 from .footprint import QUANTITIES, Amounts, Footprint, Parts, footprint
 from .model import ModelPlan
-from .scenario import Scenario, catalogue_shape
+from .scenario import Scenario
 
 SCHEMA = 1
 EXACT_LIMIT = 2**53  # below this the integers of JSON and JavaScript are exact
@@ -51,12 +51,18 @@ class Estimate:
 
     @cached_property
     def per_rank(self) -> Amounts:
+        """The four figures on one rank."""
         return self._amounts(self.rank)
 
     @cached_property
     def whole_model(self) -> Amounts:
         """One undivided copy of the cache, as TP 1 holds it."""
         return self._amounts(footprint(self.plan, self.scenario.storage, 1))
+
+    @property
+    def copied(self) -> bool:
+        """Whether every rank keeps everything, so that TP lowers nothing."""
+        return not any(cache.split_heads for layer in self.plan.layers for cache in layer)
 
     def by_tp(self) -> tuple[RankRow, ...]:
         """The usual TP sizes and the chosen one."""
@@ -169,7 +175,12 @@ class Estimate:
 
 
 def estimate(scenario: Scenario) -> Estimate:
-    """The answers for `scenario`. Raises FieldError for numbers that do not go together, LimitError past 2^53 bytes."""
+    """The answers for `scenario`.
+
+    Raises:
+        FieldError: numbers that do not go together.
+        LimitError: 2^53 bytes or more.
+    """
     answer = Estimate(scenario=scenario, plan=scenario.plan())
     # No rank holds more than the whole model: if these are exact, all are.
     largest = max(getattr(answer.whole_model, name).value for name in QUANTITIES)

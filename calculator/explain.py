@@ -67,20 +67,21 @@ class Expression:
     @property
     def symbols(self) -> str:
         """The formula, `H · (d + d_v) · s`."""
-        return self._written(symbolic=True)
+        return self.written(symbolic=True)
 
     @property
     def numbers(self) -> str:
         """The formula with its numbers put in, `8 · (128 + 128) · 2`."""
-        return self._written(symbolic=False)
+        return self.written(symbolic=False)
 
-    def _written(self, symbolic: bool) -> str:
+    def written(self, symbolic: bool) -> str:
+        """The formula, `symbolic` or in numbers, with no more parentheses than it needs."""
         if self.sign is None:
             return self.name if symbolic and self.name else plain(self.value)
         texts = (
             text if part.sign is None or part.sign.strength >= needed else f"({text})"
             for part, needed in zip(self.parts, self.sign.needed, strict=True)
-            for text in [part._written(symbolic)]
+            for text in [part.written(symbolic)]
         )
         return self.sign.shape.format(*texts)
 
@@ -104,6 +105,7 @@ def least(a: Counted, b: Operand) -> Counted:
 
 
 def most(a: Operand, b: Operand) -> Expression:
+    """The larger."""
     left, right = lift(a), lift(b)
     return Expression(max(left.value, right.value), sign=Sign.MOST, parts=(left, right))
 
@@ -136,4 +138,5 @@ class Derivation:
 
     @property
     def value(self) -> Number:
+        """What the line comes to: the value of its expression."""
         return self.expression.value

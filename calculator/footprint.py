@@ -38,6 +38,7 @@ class Parts:
 
     @property
     def total(self) -> int:
+        """All of them."""
         return self.linear + self.bounded + self.constant
 
 
@@ -69,9 +70,7 @@ class Footprint:
         sums = dict.fromkeys(Growth, 0)
         for term in self.terms:
             sums[term.cache.growth] += int(term.layers * term.unit.value * term.cache.units(context))
-        return Parts(
-            linear=sums[Growth.LINEAR], bounded=sums[Growth.BOUNDED], constant=sums[Growth.CONSTANT]
-        )
+        return Parts(linear=sums[Growth.LINEAR], bounded=sums[Growth.BOUNDED], constant=sums[Growth.CONSTANT])
 
     def amounts(self, context: int, sequences: int) -> Amounts:
         """The four figures for `sequences` requests of `context` tokens."""
@@ -79,7 +78,8 @@ class Footprint:
         rate = total(term.per_unit for term in self._of(Growth.LINEAR))
         states = total(term.most for term in self._of(Growth.CONSTANT))
         request = [symbol("b", rate) * tokens] if self._of(Growth.LINEAR) else []
-        request += [symbol("b_w", term.per_unit) * term.cache.units(tokens) for term in self._of(Growth.BOUNDED)]
+        windows = [(symbol("b_w", term.per_unit), term.cache) for term in self._of(Growth.BOUNDED)]
+        request += [per_unit * cache.units(tokens) for per_unit, cache in windows]
         request += [symbol("S", states)] if self._of(Growth.CONSTANT) else []
         one = total(request)
         return Amounts(

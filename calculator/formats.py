@@ -49,6 +49,7 @@ class GroupScaled(StorageFormat):
     scale_group: int
 
     def row_bytes(self, row: Row) -> Expression:
+        """Elements and scales of one row."""
         return row.per_head(
             [
                 width * self.element_bytes + width // self.scale_group * self.scale_bytes
@@ -63,9 +64,7 @@ FP16 = StorageFormat(name="fp16", element_bytes=2)
 FP8 = StorageFormat(name="fp8", element_bytes=1)
 # An index key is FP8 with a float32 scale per 128 elements, whatever the KV dtype: 128 -> 132 bytes.
 # vLLM 0.22.0 DeepseekV32IndexerCache; SGLang 0.5.13 DSATokenToKVPool.
-FP8_INDEX = GroupScaled(
-    name="fp8_index", element_bytes=1, scale_bytes=4, scale_group=128
-)
+FP8_INDEX = GroupScaled(name="fp8_index", element_bytes=1, scale_bytes=4, scale_group=128)
 
 FORMATS: Mapping[str, StorageFormat] = {
     storage.name: storage for storage in (FP32, BF16, FP16, FP8, FP8_INDEX)

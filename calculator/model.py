@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from .caches import Cache
 
@@ -40,7 +41,7 @@ class ModelPlan:
 def ranges(indices: Iterable[int]) -> str:
     """`0-2, 5, 11`: layer numbers as text; equal steps of more than one as `5, 11, ..., 59`."""
     numbers = list(indices)
-    steps = {b - a for a, b in zip(numbers, numbers[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(numbers)}
     if len(numbers) > 3 and len(steps) == 1 and steps != {1}:
         return f"{numbers[0]}, {numbers[1]}, …, {numbers[-1]}"
     runs: list[list[int]] = []

@@ -1,6 +1,6 @@
 """What tensor parallelism splits and what it copies.
 
-Source: vLLM 0.22.0 `config/model.py` get_num_kv_heads; SGLang 0.5.13 `configs/model_config.py` get_num_kv_heads.
+Source: get_num_kv_heads in vLLM 0.22.0 `config/model.py` and SGLang 0.5.13 `configs/model_config.py`.
 """
 
 from .explain import Expression, most, symbol
@@ -11,4 +11,3 @@ def heads_per_rank(name: str, heads: int, tp: int) -> Expression:
     if tp == 1:
         return symbol(name, heads)
     return most(1, symbol(name, heads) // symbol("tp", tp))
-

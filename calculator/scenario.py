@@ -32,13 +32,11 @@ class Whole:
     highest: int
 
     def parse(self, name: str, given: object) -> int:
-        number = (
-            given if type(given) is int else parse_count(str(given), name, lowest=self.lowest, highest=self.highest)
-        )
+        """Raises FieldError, naming the range, for anything but a whole number in it."""
+        bounds = {"lowest": self.lowest, "highest": self.highest}
+        number = given if type(given) is int else parse_count(str(given), name, **bounds)
         if not self.lowest <= number <= self.highest:
-            raise FieldError(
-                "error.range", field=name, value=number, lowest=self.lowest, highest=self.highest
-            )
+            raise FieldError("error.range", field=name, value=number, **bounds)
         return number
 
 
@@ -49,6 +47,7 @@ class Choice:
     options: tuple[str, ...]
 
     def parse(self, name: str, given: object) -> str:
+        """Raises FieldError, naming the options, for anything else."""
         if given not in self.options:
             raise FieldError("error.choice", field=name, value=given, options=", ".join(self.options))
         return self.options[self.options.index(str(given))]
@@ -149,6 +148,7 @@ class Scenario:
 
     @property
     def storage(self) -> Storage:
+        """The formats of keys, values and latents, and of states."""
         return Storage(kv=FORMATS[self.kv_cache_dtype], recurrent=FORMATS[self.state_dtype])
 
     def plan(self) -> ModelPlan:
@@ -232,14 +232,15 @@ def open_address(query: str) -> Opened:
         except FieldError as error:  # legal numbers that do not go together
             problems.append(error)
             _take_nearest(values, error)
-    return Opened(scenario=scenario, problems=tuple(problems), unknown=tuple(sorted(given.keys() - names.keys())))
+    unknown = tuple(key for key in given if key not in names)
+    return Opened(scenario=scenario, problems=tuple(problems), unknown=unknown)
 
 
 def _take_nearest(values: dict[str, object], error: FieldError) -> None:
     """Put the bound next to a number that was out of range; nothing where no number was given."""
-    if error.key == "error.range":
-        lowest, highest = error.values["lowest"], error.values["highest"]
-        values[error.field] = min(max(error.value, lowest), highest)
+    match error.value, error.values.get("lowest"), error.values.get("highest"):
+        case int(number), int(lowest), int(highest):
+            values[error.field] = min(max(number, lowest), highest)
 
 
 def parse(name: str, given: object) -> Any:

@@ -11,10 +11,8 @@ SYSTEMS = {"GiB": (BINARY, 1024), "GB": (DECIMAL, 1000)}
 
 _SUFFIXES = {"": 1, "K": 1000, "M": 1000**2, "KI": 1024, "MI": 1024**2}
 _COUNT = re.compile(r"([-−]?)(\d+|\d{1,3}(?:[,_ ]\d{3})+)(?:\.(\d+))? ?(Ki|Mi|K|M|k|m|ki|mi)?", re.ASCII)
-_SIZE = re.compile(
-    rf"((?:\d{{1,30}}|\d{{1,3}}(?:,\d{{3}}){{1,9}})(?:\.\d{{1,30}})?) ?({'|'.join(dict.fromkeys(BINARY + DECIMAL))})",
-    re.ASCII,
-)
+_UNITS = "|".join(dict.fromkeys(BINARY + DECIMAL))
+_SIZE = re.compile(rf"((?:\d{{1,30}}|\d{{1,3}}(?:,\d{{3}}){{1,9}})(?:\.\d{{1,30}})?) ?({_UNITS})", re.ASCII)
 _DIGITS = 30  # a longer number leaves every range; Python itself refuses to read thousands of digits
 
 
@@ -38,7 +36,7 @@ def unit_of(amount: int | Fraction, system: str = "GiB") -> str:
 def scaled(amount: int | Fraction, unit: str) -> Fraction:
     """`amount` bytes counted in `unit`, exactly."""
     names, base = SYSTEMS["GiB"] if unit in BINARY else SYSTEMS["GB"]
-    return Fraction(amount) / base ** names.index(unit)
+    return Fraction(amount) / Fraction(base) ** names.index(unit)
 
 
 def human(amount: int | Fraction, system: str = "GiB", digits: int = 3) -> str:
@@ -70,8 +68,8 @@ def _rounded(number: Fraction, digits: int) -> Fraction:
 def parse_count(given: str, field: str, **bounds: int) -> int:
     """`131072`, `131,072`, `128Ki` and `100K` (= 100,000) -> a whole number.
 
-    Raises FieldError for anything else; its sentence names `field` and the `lowest` and `highest` of `bounds`,
-    within which the caller has yet to look for the number.
+    Raises FieldError for anything else, naming `field` and the `lowest` and `highest` of `bounds`; whether
+    the number is within them is for the caller to see.
     """
     match = _COUNT.fullmatch(given.strip())
     if match is None:
@@ -81,7 +79,7 @@ def parse_count(given: str, field: str, **bounds: int) -> int:
     digits, decimals = re.sub("[,_ ]", "", whole).lstrip("0") or "0", (decimals or "").rstrip("0") or "0"
     if len(digits) > _DIGITS:
         digits = "1" + "0" * _DIGITS
-    number = Fraction(f"{digits}.{decimals[: _DIGITS]}") * _SUFFIXES[(suffix or "").upper()]
+    number = Fraction(f"{digits}.{decimals[:_DIGITS]}") * _SUFFIXES[(suffix or "").upper()]
     if number.denominator != 1 or len(decimals) > _DIGITS:
         raise FieldError("error.integer", field=field, value=given, **bounds)
     return -int(number) if sign else int(number)

@@ -20,7 +20,7 @@ class Growth(StrEnum):
 
 
 def size(lowest: int, highest: int, **options: Any) -> Any:
-    """A whole-number field of a cache kind, with the bounds that the constructor checks and the sliders offer."""
+    """A whole-number field of a cache kind, with the bounds that its constructor checks and sliders offer."""
     return field(metadata={"bounds": (lowest, highest)}, **options)
 
 
@@ -102,10 +102,13 @@ class TokenCache(Cache):
         """What one token stores on one of `tp` ranks."""
 
     def unit_bytes(self, storage: Storage, tp: int) -> Expression:
+        """The row in its format."""
         return (self.own_format or storage.kv).row_bytes(self.row(tp))
 
     def units(self, context: Counted) -> Counted:
+        """One row per token."""
         return context
 
     def format_name(self, storage: Storage) -> str:
+        """The KV dtype, unless the kind has a format of its own."""
         return (self.own_format or storage.kv).name

@@ -1,4 +1,4 @@
-"""Latents shared by all query heads, and the index keys that go with them. Every TP rank keeps a full copy."""
+"""Latents shared by all query heads, and the index keys beside them. Every TP rank keeps a full copy."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,23 +14,28 @@ class Copied(TokenCache):
 
     @property
     def split_heads(self) -> tuple[int, ...]:
+        """None."""
         return ()
 
-    def accepts_tp(self, tp: int) -> bool:
+    def accepts_tp(self, tp: int) -> bool:  # noqa: ARG002 - a copy fits any number of ranks
+        """Always."""
         return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class MLA(Copied):
-    """One latent of [kv_lora_rank] with its rope key of [qk_rope_head_dim] per token; V is part of the latent."""
+    """A latent of [kv_lora_rank] and its rope key of [qk_rope_head_dim] per token; V is within the latent."""
 
     kind: ClassVar[str] = "mla"
-    source: ClassVar[str] = "vLLM 0.22.0 MLAAttentionSpec.real_page_size_bytes; SGLang 0.5.13 MLATokenToKVPool"
+    source: ClassVar[str] = (
+        "vLLM 0.22.0 MLAAttentionSpec.real_page_size_bytes; SGLang 0.5.13 MLATokenToKVPool"
+    )
 
     kv_lora_rank: int = size(1, 16384)
     qk_rope_head_dim: int = size(0, 4096)
 
-    def row(self, tp: int) -> Row:
+    def row(self, tp: int) -> Row:  # noqa: ARG002 - the row is the same on every rank
+        """`R + D_r` elements."""
         return Row(
             vectors={"latent": symbol("R", self.kv_lora_rank), "rope": symbol("D_r", self.qk_rope_head_dim)}
         )
@@ -46,5 +51,6 @@ class IndexKey(Copied):
 
     index_head_dim: int = size(1, 4096)
 
-    def row(self, tp: int) -> Row:
+    def row(self, tp: int) -> Row:  # noqa: ARG002 - the row is the same on every rank
+        """`d_i` elements."""
         return Row(vectors={"index": symbol("d_i", self.index_head_dim)})

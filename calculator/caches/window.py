@@ -19,10 +19,12 @@ class SlidingWindow(FullAttention):
     sliding_window: int = size(1, 2**27)
 
     def units(self, context: Counted) -> Counted:
+        """`min(T, w)`."""
         return least(context, self.bound)
 
     @property
     def bound(self) -> Expression:
+        """The window."""
         return symbol("w", self.sliding_window)
 
 
@@ -37,8 +39,10 @@ class ChunkedLocal(FullAttention):
     attention_chunk_size: int = size(1, 2**27)
 
     def units(self, context: Counted) -> Counted:
+        """`min(T, c)`."""
         return least(context, self.bound)
 
     @property
     def bound(self) -> Expression:
+        """The chunk."""
         return symbol("c", self.attention_chunk_size)
