@@ -5,7 +5,6 @@ What is not fully understood is refused.
 
 from collections.abc import Callable, Mapping
 
-from ..caches import SlidingWindow
 from ..model import Layer, ModelPlan
 from .document import parse
 from .extras import draft_layers, note_kv_format
@@ -17,7 +16,7 @@ from .layer_pattern import layer_words
 from .reader import Reader
 from .state import gated_delta_net
 from .text_part import text_part
-from .window import note_wide_window, sliding_attention
+from .window import sliding_attention
 
 __all__ = ["read_config"]
 
@@ -46,10 +45,6 @@ def read_config(source: Mapping[str, object] | str) -> ModelPlan:
         owners = index_owners(reader, layers.value, lengths)
         words = [word if owns else FULL for word, owns in zip(words, owners, strict=True)]
     built = {word: BUILDERS[word](reader) for word in dict.fromkeys(words)}
-
-    for cache in built.get(SLIDING, ()):
-        if isinstance(cache, SlidingWindow):
-            note_wide_window(reader, cache, context)
     note_kv_format(reader, *dict.fromkeys((root, text)))
     return ModelPlan(
         layers=tuple(built[word] for word in words),

@@ -20,11 +20,8 @@ def sliding_attention(reader: Reader) -> SlidingWindow:
     if not reader.flag("use_sliding_window", absent=True):
         field, other = reader.path("use_sliding_window"), reader.provenance["layer_pattern"]
         raise ConfigError("config.contradiction", field=field, value="false", other=other)
-    return reader.cache(SlidingWindow, sliding_window=reader.whole("sliding_window"), **head_sizes(reader))
-
-
-def note_wide_window(reader: Reader, cache: SlidingWindow, context: Found | None) -> None:
-    """Say so when the window is not smaller than the context that the file names."""
-    if context and cache.sliding_window >= context.value:
-        path = reader.path("sliding_window")
-        reader.note("config.note.window", path, value=cache.sliding_window, context=context.value)
+    width = reader.whole("sliding_window")
+    context = reader.optional("max_position_embeddings")
+    if context and width.value >= context.value:  # it never drops a token, but engines still treat it as one
+        reader.note("config.note.window", width.key, value=width.value, context=context.value)
+    return reader.cache(SlidingWindow, sliding_window=width, **head_sizes(reader))
