@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from . import catalogue
 from .caches import TokenCache
 from .errors import LimitError
 from .explain import Derivation, Number
 from .footprint import QUANTITIES, Amounts, Footprint, Parts, footprint
+from .formats import Storage
 from .model import ModelPlan
 from .scenario import Scenario
 
@@ -200,13 +201,16 @@ class Compared:
 def comparison(scenario: Scenario, models: tuple[str, ...] = catalogue.FLAGSHIPS) -> list[Compared]:
     """`models` in the scenario's formats at its `compare_tokens`, one sequence, smallest first."""
     bars = [
-        Compared(
-            model=model,
-            parts=footprint(catalogue.plan(model), scenario.storage, 1).parts(scenario.compare_tokens),
-        )
+        Compared(model=model, parts=_weighed(model, scenario.storage).parts(scenario.compare_tokens))
         for model in models
     ]
     return sorted(bars, key=lambda bar: bar.parts.total)
+
+
+@cache
+def _weighed(model: str, storage: Storage) -> Footprint:
+    """A whole catalogue model, weighed once: the bars are drawn at every move of a slider."""
+    return footprint(catalogue.plan(model), storage, 1)
 
 
 def _amounts_json(amounts: Amounts) -> dict[str, object]:

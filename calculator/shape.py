@@ -172,7 +172,10 @@ def _numbers(caches: Iterable[Cache]) -> Shape:
 
 
 def _interleavings(plan: ModelPlan, shape: Shape) -> Iterable[Shape]:
-    """`shape` with each placing of as many full-attention layers as `plan` has."""
+    """`shape` with each placing of as many full-attention layers as `plan` has; as it is where none are placed."""
+    if "interleave" not in shape.used():
+        yield shape
+        return
     full = sum(type(layer[0]) is FullAttention for layer in plan.layers)
     for interleave in Interleave:
         yield replace(shape, num_global_layers=full, interleave=interleave)

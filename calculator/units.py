@@ -40,13 +40,17 @@ def scaled(amount: int | Fraction, unit: str) -> Fraction:
 
 
 def human(amount: int | Fraction, system: str = "GiB", digits: int = 3) -> str:
-    """`68.6 KiB`, `549 MiB`: about `digits` significant digits, trailing zeros dropped."""
+    """`68.6 KiB`, `549 MiB`: `digits` significant digits or the whole number, trailing zeros dropped."""
     names, base = SYSTEMS[system]
-    unit = unit_of(amount, system)
-    number = _rounded(scaled(amount, unit), digits)
-    if number == base and unit != names[-1]:  # 1,023.99 KiB is written 1 MiB
-        unit, number = names[names.index(unit) + 1], Fraction(1)
-    return f"{exact(number)} {unit}"
+    power = names.index(unit_of(amount, system))
+    size = amount.denominator * base**power
+    places = max(0, digits - len(str(amount.numerator // size)))
+    rounded = (2 * amount.numerator * 10**places + size) // (2 * size)  # half up, in integers: charts call this a lot
+    if rounded == base * 10**places and power + 1 < len(names):  # 1,023.99 KiB is written 1 MiB
+        power, rounded = power + 1, 10**places
+    whole, rest = divmod(rounded, 10**places)
+    decimals = f".{rest:0{places}}".rstrip("0").rstrip(".") if rest else ""
+    return f"{whole:,}{decimals} {names[power]}"
 
 
 def parse_bytes(given: str) -> int | Fraction:
@@ -58,11 +62,6 @@ def parse_bytes(given: str) -> int | Fraction:
     names, base = next((names, base) for names, base in SYSTEMS.values() if unit in names)
     amount = Fraction(number.replace(",", "")) * base ** names.index(unit)
     return int(amount) if amount.denominator == 1 else amount
-
-
-def _rounded(number: Fraction, digits: int) -> Fraction:
-    places = max(0, digits - len(str(int(number))))
-    return Fraction(int(number * 10**places + Fraction(1, 2)), 10**places)  # half up
 
 
 def parse_count(given: str, field: str, **bounds: int) -> int:

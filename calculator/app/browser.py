@@ -1,13 +1,55 @@
-"""STUB, replaced by the page work: what the worker calls. The one file that may import js and pyodide."""
+"""What the worker calls. The one file that may import js and pyodide."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from panel.io.pyodide import _doc_json, _process_document_events, init_doc
+from panel.io.state import state as panel_state
+from pyodide.ffi import JsProxy, to_js
+
+from js import Map, Object
+
+from .main import ROOTS, App
 
 
-def start(query: str) -> str:
-    import panel as pn
-    from bokeh.plotting import figure
-    from panel.io.pyodide import init_doc
+class Session:
+    """The app, its document, and the events of the document since the page was last told."""
 
-    init_doc()
-    plot = figure(height=300)
-    plot.line([1, 2], [1, 2])
-    pn.pane.Bokeh(plot).servable()
-    return query
+    def __init__(self, query: str, system: JsProxy) -> None:
+        init_doc()
+        self.app = App(query, system.to_py())
+        self.app.servable()
+        self.document = panel_state.curdoc
+        self.events: list[Any] = []
+
+    def painted(self) -> str:
+        """The whole document and page, as JSON; from here on only changes are told."""
+        documents, items, roots = _doc_json(self.document)
+        self.document.on_change(self.events.append)
+        self.document.unhold()
+        self.events.clear()  # the roots were added before the page knew the document
+        return json.dumps(
+            {
+                "documents": json.loads(documents),
+                "items": json.loads(items),
+                "roots": dict(zip(ROOTS, json.loads(roots), strict=True)),
+                "page": self.app.page(),
+            }
+        )
+
+    def change(self, given: JsProxy, system: JsProxy, send: Callable[[object, object], None]) -> str:
+        """Apply changes, send one patch for all that they did to the charts, return the page as JSON."""
+        self.app.change(given.to_py(), system.to_py())
+        if self.events:
+            events, self.events[:] = list(self.events), []
+            patch, buffers = _process_document_events(self.document, events)
+            send(
+                to_js(patch, dict_converter=Object.fromEntries),
+                Map.new(Object.entries(to_js(buffers, dict_converter=Object.fromEntries))),
+            )
+        return json.dumps(self.app.page())
+
+    def result(self) -> str:
+        """The result JSON of the present scenario."""
+        return json.dumps(self.app.state.answer.as_json())

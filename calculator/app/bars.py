@@ -1,0 +1,94 @@
+"""Chart 2: one request of several models side by side, smallest first, split by the way it grows."""
+
+import panel as pn
+from bokeh.models import ColumnDataSource, HoverTool, Range1d
+from bokeh.plotting import figure
+
+from .. import catalogue
+from ..locales import text
+from ..units import exact, human
+from .curves import BARE, FONT
+from .state import State
+from .theme import HATCHES, THEMES
+
+ROW_HEIGHT = 52
+PARTS = ("linear", "bounded", "constant")
+
+
+class Bars(pn.viewable.Viewer):
+    """The figure; it follows `state`."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self.state = state
+        self.rows = ColumnDataSource()
+        self.hover = HoverTool(mode="hline", point_policy="follow_mouse")
+        count = len(catalogue.FLAGSHIPS)
+        self.figure = figure(
+            height=ROW_HEIGHT * count + 12,
+            x_range=Range1d(0, 1.3),  # room for the number after the longest bar
+            y_range=Range1d(count - 0.5, -0.62),
+            tools=[self.hover],
+            **BARE,
+        )
+        self.place()
+        self.figure.axis.visible = False
+        self.figure.grid.visible = False
+        self.bars = {
+            part: self.figure.hbar(
+                y="y",
+                left=f"{part}_from",
+                right=f"{part}_to",
+                height=0.42,
+                source=self.rows,
+                hatch_pattern=HATCHES[part],
+                hatch_alpha=0.6,
+                line_color=None,
+            )
+            for part in PARTS
+        }
+        self.hover.renderers = list(self.bars.values())
+        self.words = [
+            self.figure.text(0, "name_y", text="name", source=self.rows, text_baseline="bottom"),
+            self.figure.text("end", "y", text="amount", source=self.rows, x_offset=6, text_baseline="middle"),
+        ]
+        self.paint()
+        state.param.watch(self.place, ["compared", "language", "units"])
+        state.param.watch(self.paint, ["theme"])
+
+    def place(self, *events: object) -> None:
+        """Sort and measure the bars anew."""
+        bars, language, units = self.state.compared, self.state.language, self.state.units
+        longest = bars[-1].parts.total
+        edges: dict[str, list[float]] = {name: [] for name in _edges()}
+        for bar in bars:
+            start = 0
+            for part in PARTS:
+                edges[f"{part}_from"].append(start / longest)
+                start += getattr(bar.parts, part)
+                edges[f"{part}_to"].append(start / longest)
+        self.rows.data = {
+            "y": [row + 0.12 for row in range(len(bars))],
+            "name_y": [row - 0.12 for row in range(len(bars))],
+            "name": [catalogue.entry(bar.model).name for bar in bars],
+            "end": [bar.parts.total / longest for bar in bars],
+            "amount": [human(bar.parts.total, units) for bar in bars],
+            "exact": [f"{exact(bar.parts.total)} B" for bar in bars],
+            **edges,
+        }
+        self.hover.tooltips = [(text(language, "chart.model"), "@name"), (text(language, "growth.total"), "@exact")]
+
+    def paint(self, *events: object) -> None:
+        """Put on the colours of the theme."""
+        theme = THEMES[self.state.theme]
+        for part, renderer in self.bars.items():
+            renderer.glyph.update(fill_color=getattr(theme, part), hatch_color=theme.card)
+        for words in self.words:
+            words.glyph.update(text_color=theme.ink, text_font_size="13px", text_font=FONT)
+
+    def __panel__(self) -> pn.viewable.Viewable:
+        return pn.pane.Bokeh(self.figure, sizing_mode="stretch_width")
+
+
+def _edges() -> tuple[str, ...]:
+    return tuple(f"{part}_{end}" for part in PARTS for end in ("from", "to"))

@@ -1,0 +1,136 @@
+"""The controls: which fields are sliders, over which values, in which group, and what they show."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .. import catalogue
+from ..locales import text
+from ..scenario import FIELDS, Choice
+from .state import State, hidden
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """A field as the page offers it.
+
+    `stops` are the values under the slider's positions; without stops the control is a plain list of options.
+    The box beside a slider takes every legal value, also those between and beyond the stops.
+    """
+
+    field: str
+    stops: tuple[int | str, ...] = ()
+    unit: str = ""  # key of the word that a screen reader says after the number
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of a choice; none for a number."""
+        rule = FIELDS[self.field].rule if self.field in FIELDS else None
+        return rule.options if isinstance(rule, Choice) else ()
+
+
+def _slider(field: str, stops: "range | tuple[int | str, ...]", unit: str = "") -> Control:
+    return Control(field=field, stops=tuple(stops), unit=unit)
+
+
+HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 384, 512)
+WINDOWS = tuple(2**power for power in range(7, 18))
+CONTEXTS = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 100_000, 131_072, 200_000, 262_144, 524_288, 1_048_576)
+DOUBLINGS = tuple(2**power for power in range(11))
+
+GROUPS: Mapping[str, tuple[Control, ...]] = {
+    "model": (Control(field="model"), Control(field="architecture")),
+    "shape": (
+        _slider("num_layers", range(1, 129), "unit.layers"),
+        _slider("kv_lora_rank", range(64, 2049, 64), "unit.elements"),
+        _slider("qk_rope_head_dim", range(0, 257, 16), "unit.elements"),
+        Control(field="latent_width", unit="unit.elements"),
+        _slider("index_head_dim", (0, 32, 64, 128, 256), "unit.elements"),
+        _slider("num_global_layers", range(0, 129), "unit.layers"),
+        Control(field="interleave"),
+        Control(field="window_kind"),
+        _slider("sliding_window", WINDOWS, "unit.tokens"),
+        _slider("num_kv_heads", range(1, 129), "unit.heads"),
+        _slider("head_size", HEAD_SIZES, "unit.elements"),
+        _slider("head_size_v", HEAD_SIZES, "unit.elements"),
+        Control(field="state_kind"),
+        _slider("linear_num_key_heads", range(1, 129), "unit.heads"),
+        _slider("linear_num_value_heads", range(1, 129), "unit.heads"),
+        _slider("linear_key_head_dim", HEAD_SIZES, "unit.elements"),
+        _slider("linear_value_head_dim", HEAD_SIZES, "unit.elements"),
+        _slider("mamba_num_heads", range(1, 257), "unit.heads"),
+        _slider("mamba_head_dim", HEAD_SIZES, "unit.elements"),
+        _slider("state_size", (16, 32, 64, 128, 256), "unit.elements"),
+        _slider("n_groups", (1, 2, 4, 8, 16), "unit.groups"),
+        _slider("conv_kernel", range(1, 9), "unit.tokens"),
+    ),
+    "deployment": (
+        _slider("tensor_parallel_size", (1, 2, 4, 8, 16, 32), "unit.ranks"),
+        _slider("kv_cache_dtype", ("fp8", "bf16", "fp16", "fp32")),
+        _slider("state_dtype", ("bf16", "fp16", "fp32")),
+    ),
+    "request": (
+        _slider("context_tokens", CONTEXTS, "unit.tokens"),
+        _slider("num_sequences", DOUBLINGS, "unit.sequences"),
+    ),
+    "compare": (_slider("compare_tokens", CONTEXTS, "unit.tokens"),),
+    "view": (
+        Control(field="units"),
+        Control(field="axes"),
+        Control(field="language"),
+        Control(field="theme"),
+    ),
+}
+
+
+def controls() -> Iterator[Control]:
+    for group in GROUPS.values():
+        yield from group
+
+
+def option_text(language: str, field: str, option: str) -> str:
+    """The words of one option; model names are not translated."""
+    if field == "model":
+        return catalogue.entry(option).name
+    return text(language, f"option.{field}.{option}")
+
+
+def form(state: State) -> dict[str, dict[str, object]]:
+    """What each control shows now: its text and slider position, whether it is there, what is wrong with it."""
+    gone = hidden(state.scenario)
+    return {
+        control.field: {
+            "text": state.typed.get(control.field, _text(state, control)),
+            "position": _position(control, _value(state, control)),
+            "most": _most(state, control),
+            "hidden": control.field in gone,
+            "message": problem.message(state.language) if problem else "",
+        }
+        for control in controls()
+        for problem in [state.problems.get(control.field)]
+    }
+
+
+def _value(state: State, control: Control) -> int | str | None:
+    if control.field == "latent_width":
+        return state.scenario.shape.latent_width if state.scenario.shape else None
+    value: int | str | None = state.scenario.value(control.field)
+    return value
+
+
+def _text(state: State, control: Control) -> str:
+    value = _value(state, control)
+    return f"{value:,}" if isinstance(value, int) else str(value or "")
+
+
+def _position(control: Control, value: int | str | None) -> int:
+    """The slider position nearest to `value`."""
+    if isinstance(value, int) and control.stops:
+        return min(range(len(control.stops)), key=lambda at: abs(int(control.stops[at]) - value))
+    return control.stops.index(value) if value in control.stops else 0
+
+
+def _most(state: State, control: Control) -> int:
+    """The last slider position: a hybrid cannot have more full-attention layers than layers."""
+    if control.field == "num_global_layers" and state.scenario.shape:
+        return min(len(control.stops) - 1, state.scenario.shape.num_layers)
+    return max(len(control.stops) - 1, 0)

@@ -1,0 +1,214 @@
+"""Chart 1: memory per rank against context, a line for each way of growing and one for the total.
+
+The points are placed by `Scale` and drawn on plain linear scales: a Bokeh axis cannot change from linear to
+logarithmic once it is drawn, and its byte formatter calls 1,024-based units KB and GB.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import log2
+
+import panel as pn
+from bokeh.models import Axis, ColumnDataSource, FixedTicker, HoverTool, Range1d
+from bokeh.plotting import figure
+
+from ..locales import text
+from ..units import SYSTEMS, exact, human
+from .state import State
+from .theme import DASHES, THEMES, Theme
+
+HEIGHT = 340
+FONT = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', sans-serif"
+LINES = ("linear", "bounded", "constant", "total")
+POINTS = 96
+LABEL_GAP = 0.055  # of the axis: direct labels stand at least this far apart
+BARE = {
+    "sizing_mode": "stretch_width",
+    "toolbar_location": None,
+    "border_fill_color": None,
+    "background_fill_color": None,
+    "outline_line_color": None,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Where a number stands between 0 and 1, and which numbers are written on the axis."""
+
+    place: Callable[[float], float]
+    ticks: tuple[int, ...]
+
+
+def scale(kind: str, lowest: int, highest: int, base: int) -> Scale:
+    """A linear scale from 0, or a logarithmic one from `lowest`; ticks are round in units of `base`."""
+    if kind == "linear" or highest <= lowest:
+        step = _round_step(highest / 5, base)
+        return Scale(place=lambda number: number / highest, ticks=tuple(range(0, highest + 1, step)))
+    span = log2(highest / lowest)
+    grain = 2 if base == 1024 else 10
+    factor = grain ** max(1, round(span / 6 / log2(grain)))
+    tick, ticks = 1, []
+    while tick <= highest:
+        if tick >= lowest:
+            ticks.append(tick)
+        tick *= factor if tick >= lowest else grain
+    return Scale(place=lambda number: log2(number / lowest) / span if number > lowest else 0.0, ticks=tuple(ticks))
+
+
+def _round_step(rough: float, base: int) -> int:
+    """1, 2 or 5 (or a power of two) times a power of the unit, at least `rough`."""
+    unit = 1
+    while unit * base <= rough:
+        unit *= base
+    steps = [2**power for power in range(11)] if base == 1024 else [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+    return next(step for step in steps if step * unit >= rough) * unit
+
+
+def contexts(scenario_tokens: int, bounds: tuple[int, ...]) -> list[int]:
+    """The contexts of the points: evenly on a logarithmic axis, with the chosen one and every bend exactly."""
+    highest = max(2**20, scenario_tokens)
+    spread = {round(2 ** (8 + (log2(highest) - 8) * step / (POINTS - 1))) for step in range(POINTS)}
+    return sorted({*spread, highest, scenario_tokens, *(bound for bound in bounds if bound <= highest), 256})
+
+
+class Curves(pn.viewable.Viewer):
+    """The figure; it follows `state`."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self.state = state
+        self.points = ColumnDataSource()
+        self.labels = ColumnDataSource()
+        self.bends = ColumnDataSource()
+        self.chosen = ColumnDataSource()
+        self.hover = HoverTool(mode="vline", point_policy="follow_mouse")
+        self.figure = figure(
+            height=HEIGHT,
+            x_range=Range1d(0, 1.24),  # room for the direct labels
+            y_range=Range1d(0, 1.08),
+            tools=[self.hover],
+            min_border_left=72,
+            **BARE,
+        )
+        self.place()
+        self.lines = {
+            name: self.figure.line("x", name, source=self.points, line_dash=DASHES[name], line_width=2.4)
+            for name in LINES
+        }
+        self.hover.renderers = [self.lines["total"]]
+        self.bend = self.figure.segment("x", 0, "x", "top", source=self.bends, line_dash="dotted")
+        self.dot = self.figure.scatter("x", "y", source=self.chosen, size=9)
+        self.words = [
+            self.figure.text("x", "top", text="text", source=self.bends, x_offset=6, y_offset=12),
+            self.figure.text("x", "y", text="text", source=self.labels, x_offset=8, y_offset=4),
+        ]
+        self.paint()
+        state.param.watch(self.place, ["answer", "language"])
+        state.param.watch(self.paint, ["theme"])
+
+    def place(self, *events: object) -> None:
+        """Place every point and write every word anew."""
+        answer, language = self.state.answer, self.state.language
+        scenario = answer.scenario
+        write = partial(human, system=scenario.units)
+        bounds = answer.rank.bounds()
+        tokens = contexts(scenario.context_tokens, bounds)
+        parts = answer.curve(tokens)
+        present = [name for name in LINES if getattr(parts[-1], name)]
+        across = scale(scenario.axes, tokens[0], tokens[-1], 1024)
+        least = min(getattr(parts[0], name) for name in present)
+        up = scale(scenario.axes, least, parts[-1].total, SYSTEMS[scenario.units][1])
+        empty = [float("nan")] * len(tokens)  # a line that the model does not have
+        self.points.data = {
+            "x": [across.place(count) for count in tokens],
+            "tokens": [text(language, "chart.tokens", tokens=count) for count in tokens],
+            **{
+                name: [up.place(getattr(part, name)) for part in parts] if name in present else empty
+                for name in LINES
+            },
+            **{f"{name}_text": [_amount(getattr(part, name), write) for part in parts] for name in present},
+        }
+        shown = [bound for bound in bounds if bound <= tokens[-1]]
+        self.bends.data = {
+            "x": [across.place(bound) for bound in shown],
+            "top": [1.05] * len(shown),
+            "text": [text(language, "chart.bend", tokens=bound) for bound in shown],
+        }
+        chosen = parts[tokens.index(scenario.context_tokens)]
+        self.chosen.data = {"x": [across.place(scenario.context_tokens)], "y": [up.place(chosen.total)]}
+        self.labels.data = _end_labels(language, {name: up.place(getattr(parts[-1], name)) for name in present})
+        _write_ticks(self.figure.xaxis[0], across, count_text)
+        _write_ticks(self.figure.yaxis[0], up, write)
+        self.figure.xaxis[0].axis_label = text(language, f"chart.x.{scenario.axes}")
+        self.hover.tooltips = [
+            ("", "@tokens"),
+            *((text(language, f"growth.{name}"), f"@{name}_text") for name in reversed(present)),
+        ]
+
+    def paint(self, *events: object) -> None:
+        """Put on the colours of the theme."""
+        theme = THEMES[self.state.theme]
+        for name, line in self.lines.items():
+            line.glyph.line_color = theme.ink if name == "total" else getattr(theme, name)
+        self.bend.glyph.line_color = theme.bounded
+        self.dot.glyph.update(fill_color=theme.ink, line_color=theme.card)
+        for words in self.words:
+            words.glyph.update(text_color=theme.ink, text_font_size="12px", text_font=FONT)
+        paint(self.figure, theme)
+
+    def __panel__(self) -> pn.viewable.Viewable:
+        return pn.pane.Bokeh(self.figure, sizing_mode="stretch_width")
+
+
+def _end_labels(language: str, ends: dict[str, float]) -> dict[str, list[object]]:
+    """The name of each line at its end, pushed apart where lines end together."""
+    names = sorted(ends, key=lambda name: (ends[name], LINES.index(name)))
+    placed: list[float] = []
+    for name in names:
+        placed.append(max(ends[name], placed[-1] + LABEL_GAP) if placed else ends[name])
+    above = max(0.0, placed[-1] - 1.0)
+    return {
+        "x": [1.0] * len(names),
+        "y": [height - above for height in placed],
+        "text": [text(language, f"growth.{name}") for name in names],
+    }
+
+
+def _write_ticks(drawn: Axis, placed: Scale, write: Callable[[int], str]) -> None:
+    positions = [placed.place(tick) for tick in placed.ticks]
+    labels = {position: write(tick) for position, tick in zip(positions, placed.ticks, strict=True)}
+    if not isinstance(drawn.ticker, FixedTicker):
+        drawn.ticker = FixedTicker()
+    drawn.ticker.ticks = positions
+    drawn.major_label_overrides = labels
+
+
+def paint(plot: figure, theme: Theme) -> None:
+    """The axes and grid of a figure in the colours of a theme."""
+    for drawn in plot.axis:
+        drawn.update(
+            major_label_text_color=theme.muted,
+            axis_label_text_color=theme.muted,
+            axis_line_color=theme.rule,
+            major_tick_line_color=theme.rule,
+            minor_tick_line_color=None,
+            major_label_text_font=FONT,
+            axis_label_text_font=FONT,
+            axis_label_text_font_style="normal",
+            major_label_text_font_size="12px",
+            axis_label_text_font_size="12px",
+        )
+    plot.grid.grid_line_color = theme.rule
+
+
+def count_text(count: int) -> str:
+    """`64Ki`, `1Mi`: round counts on an axis; others in full."""
+    for size, suffix in ((2**20, "Mi"), (2**10, "Ki")):
+        if count and count % size == 0:
+            return f"{count // size}{suffix}"
+    return f"{count:,}"
+
+
+def _amount(amount: int, write: Callable[[int], str]) -> str:
+    return f"{write(amount)} ({exact(amount)} B)"

@@ -1,0 +1,106 @@
+"""The answers in words and tables, as pieces of HTML by the id of the element they fill.
+
+The same pieces are written into the page at build time, so that nothing moves when Python takes over.
+"""
+
+from functools import cache
+from typing import Any
+
+import jinja2
+
+from .. import catalogue
+from ..footprint import QUANTITIES
+from ..locales import text
+from ..model import ranges
+from ..units import exact, human
+from .state import State
+
+PIECES = ("name", "headline", "notices", "layers", "ranks", "layer_tokens", "bars_note", "bars_data", "curve_data", "derivation")
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """The page's templates; everything put into them is text, never markup."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def pieces(state: State) -> dict[str, str]:
+    """HTML by element id."""
+    language, units = state.language, state.units
+    written = templates().get_template("answers.html").make_module(
+        {
+            "t": lambda key, **values: text(language, key, **values),
+            "human": lambda amount: human(amount, units),
+            "number": lambda amount: human(amount, units).split(" ")[0],
+            "unit": lambda amount: human(amount, units).split(" ")[1],
+            "exact": exact,
+            "ranges": ranges,
+            "answer": state.answer,
+            "scenario": state.scenario,
+            "quantities": QUANTITIES,
+            "model_name": model_name(state),
+            **_compared(state),
+            "curve": _sampled(state),
+            "problems": [text(language, "notice.unknown", key=key) for key in state.unknown],
+        }
+    )
+    return {name: str(getattr(written, name)()).strip() for name in PIECES}
+
+
+def model_name(state: State) -> str:
+    """The catalogue's name, or "custom, from" it."""
+    name = catalogue.entry(state.scenario.model).name
+    return text(state.language, "model.custom", name=name) if state.scenario.customised else name
+
+
+def summary(state: State) -> dict[str, str]:
+    """One sentence for each chart, and one for the live region."""
+    answer, language, units = state.answer, state.language, state.units
+    return {
+        "curves": text(
+            language,
+            "chart.curves.summary",
+            model=model_name(state),
+            rate=human(answer.per_rank.bytes_per_token.value, units),
+            tokens=state.scenario.context_tokens,
+            total=human(answer.per_rank.total_bytes.value, units),
+        ),
+        "bars": text(
+            language,
+            "chart.bars.summary",
+            tokens=state.scenario.compare_tokens,
+            bars=", ".join(
+                f"{catalogue.entry(bar.model).name} {human(bar.parts.total, units)}" for bar in state.compared
+            ),
+        ),
+        "live": text(
+            language,
+            "live.summary",
+            tokens=state.scenario.context_tokens,
+            total=human(answer.per_rank.total_bytes.value, units),
+            rate=human(answer.per_rank.bytes_per_token.value, units),
+        ),
+    }
+
+
+def _compared(state: State) -> dict[str, Any]:
+    bars = state.compared
+    growing = sorted(bar.parts.linear + bar.parts.bounded for bar in bars)
+    return {
+        "bars": [(catalogue.entry(bar.model).name, bar.parts) for bar in bars],
+        "ratio": f"{bars[-1].parts.total / bars[0].parts.total:.2f}",
+        "ratio_tokens": f"{growing[-1] / growing[0]:.2f}",
+    }
+
+
+def _sampled(state: State) -> list[tuple[int, Any]]:
+    """A dozen points of the curve for its data table."""
+    powers = (2**power for power in range(10, 21, 2))
+    tokens = sorted({*powers, state.scenario.context_tokens, *state.answer.rank.bounds()})
+    return list(zip(tokens, state.answer.curve(tokens), strict=True))
