@@ -14,6 +14,7 @@ def head_sizes(reader: Reader) -> dict[str, Found]:
     kv_heads = reader.computable("num_key_value_heads")
     if kv_heads is None:
         kv_heads = Found(heads.value, heads.key, f"derived: {heads.key}")
+        reader.note("config.note.heads", reader.path("num_key_value_heads"), value=heads.value)
     heads.divided_by(kv_heads)  # every KV head serves the same number of query heads
     width = reader.computable("head_dim") or reader.whole("hidden_size").divided_by(heads)
     return {"num_kv_heads": kv_heads, "head_size": width, "head_size_v": width}

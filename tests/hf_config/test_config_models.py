@@ -169,6 +169,7 @@ def test_absent_and_null_kv_heads_are_the_attention_heads():
     del config["num_key_value_heads"]
     assert only_cache(config).num_kv_heads == 32
     assert read_config(config).provenance["num_kv_heads"] == "derived: num_attention_heads"
+    assert notes(config) == {"config.note.heads": {"field": "num_key_value_heads", "value": 32}}
 
 
 def test_null_or_switched_off_window_leaves_full_attention():
@@ -284,9 +285,10 @@ def test_notes_have_a_sentence_in_every_language():
         **notes(catalogue.entry("gemma-3-27b").config),
         **notes(catalogue.entry("minimax-m2.7").config),
         **notes(mistral(sliding_window=32_768)),
+        **notes(llama(num_key_value_heads=None)),
         **notes(llama(quantization_config={"kv_cache_scheme": {"num_bits": 8, "type": "float"}})),
     }
-    assert len(noted) == 4
+    assert len(noted) == 5
     for key, values in noted.items():
         for language in LANGUAGES:
             assert values["field"] in text(language, key, **values)
