@@ -117,5 +117,9 @@ class Mamba2(State):
 
     @property
     def split_heads(self) -> tuple[int, ...]:
-        """The heads; groups are copied where they do not divide."""
-        return (self.mamba_num_heads,)
+        """The heads and the groups."""
+        return (self.mamba_num_heads, self.n_groups)
+
+    def accepts_tp(self, tp: int) -> bool:
+        """Heads are shared out evenly; groups too, except that a single one is copied (vLLM MambaMixer2)."""
+        return self.mamba_num_heads % tp == 0 and (self.n_groups % tp == 0 or self.n_groups == 1)
