@@ -1,7 +1,46 @@
-"""STUB, replaced by the page work: fills the page template at build time."""
+"""Writes the page at build time: controls, the default answer, and the words of both languages."""
 
 import json
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from ..locales import LANGUAGES, catalogue, text
+from .controls import GROUPS, option_text
+from .main import App
+from .readouts import templates
+from .theme import variables
+
+SYSTEM = {"language": "en", "theme": "light"}
 
 
-def render(template: str, site: dict[str, object]) -> str:
-    return template.replace("{{site}}", json.dumps(site))
+def render(template: str, site: Mapping[str, object]) -> str:
+    """The text of index.html. `site` says where the build put the parts of the page, by relative address."""
+    pages = {language: App("", {**SYSTEM, "language": language}).page() for language in LANGUAGES}
+    data = {
+        **site,
+        "texts": {language: _words(catalogue(language)) for language in LANGUAGES},
+        "pages": pages,
+    }
+    return templates().from_string(template).render(
+        site=site,
+        variables=Markup(variables()),
+        data=_inline_json(data),
+        t=lambda key: text("en", key),
+        groups=GROUPS,
+        option_text=lambda field, option: option_text("en", field, option),
+        form=pages["en"]["form"],
+        pieces={name: Markup(piece) for name, piece in pages["en"]["pieces"].items()},
+        summary=pages["en"]["summary"],
+    )
+
+
+def _words(sentences: Mapping[str, str]) -> dict[str, str]:
+    """The sentences that the page itself writes, before and without Python."""
+    prefixes = ("shell.", "group.", "field.", "option.", "unit.", "status.")
+    return {key: sentence for key, sentence in sentences.items() if key.startswith(prefixes)}
+
+
+def _inline_json(data: object) -> Markup:
+    """JSON that cannot end the script element it stands in."""
+    return Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))

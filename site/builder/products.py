@@ -106,8 +106,10 @@ def _run_node(
 def _follow(command: list[str], log: Path) -> None:
     """Runs the Node.js step and shows its progress."""
     step, done, progress = "start", "done", None
-    with log.open("w+", encoding="utf-8") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    with (
+        log.open("w+", encoding="utf-8") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
         assert process.stdout
         for line in process.stdout:
             word, *rest = line.split()

@@ -60,7 +60,7 @@ def calculator_files(root: Path) -> dict[str, bytes]:
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in sorted((root / "calculator").rglob("*"))
-        if path.suffix in (".py", ".json") and "golden" not in path.relative_to(root).parts
+        if path.is_file() and not {"golden", "__pycache__"} & set(path.relative_to(root).parts)
     }
 
 

@@ -1,0 +1,196 @@
+// The page: reads the address, starts the worker, shows what it answers, writes the address back.
+import * as charts from './charts.mjs';
+import * as form from './form.mjs';
+
+const root = document.documentElement;
+const site = JSON.parse(document.getElementById('site').textContent);
+const at = (url) => new URL(url, document.baseURI).href;
+const part = ({ url, bytes }) => ({ url: at(url), bytes });
+const parts = {
+  runtime: at(site.runtime),
+  panel: at(site.panel),
+  packages: part(site.packages),
+  stdlib: part(site.stdlib),
+  wasm: part(site.wasm),
+};
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const system = () => ({
+  language: navigator.language.startsWith('zh') ? 'zh' : 'en',
+  theme: dark.matches ? 'dark' : 'light',
+});
+
+let worker;
+let live = false;
+let busy = false; // a change is with Python
+let address = location.search.slice(1);
+let status = { key: 'status.loading', values: {} };
+const waiting = new Map(); // field -> text, in the order of the last change of each
+const asked = []; // resolvers of result()
+
+// ---- words and pieces -------------------------------------------------------------------------------------------
+
+const word = (key, values = {}) =>
+  site.texts[root.lang][key].replaceAll(/\{(\w+)\}/g, (_, name) => values[name]);
+
+function reword() {
+  for (const element of document.querySelectorAll('[data-text]')) element.textContent = word(element.dataset.text);
+  for (const element of document.querySelectorAll('[data-name]')) element.setAttribute('aria-label', word(element.dataset.name));
+  form.reword();
+  say(status.key, status.values);
+}
+
+function say(key, values = {}) {
+  status = { key, values };
+  document.getElementById('status').textContent = word(key, values);
+}
+
+function fill(pieces) {
+  for (const [id, html] of Object.entries(pieces)) {
+    const element = document.getElementById(id);
+    // What Python sends is text that its templates escaped; equal pieces keep selection and scrolling.
+    if (element.shown !== html) element.innerHTML = element.shown = html;
+  }
+}
+
+function describe(summary) {
+  document.getElementById('curves').setAttribute('aria-label', summary.curves);
+  document.getElementById('bars').setAttribute('aria-label', summary.bars);
+  soon('live', 800, () => (document.getElementById('live').textContent = summary.live));
+}
+
+const timers = {};
+function soon(name, milliseconds, act) {
+  clearTimeout(timers[name]);
+  timers[name] = setTimeout(act, milliseconds);
+}
+
+// ---- the page before Python ---------------------------------------------------------------------------------------
+
+/** The default answer is in the page. A link to another scenario hides it: no flash of numbers that are not its. */
+function open() {
+  const others = [...new URLSearchParams(address).keys()].filter((key) => !['v', 'lang', 'theme'].includes(key));
+  const first = site.pages[root.lang];
+  fill(first.pieces);
+  form.show(first.form);
+  describe(first.summary);
+  if (others.length) root.dataset.kvAnswer = 'waiting';
+  else performance.mark('kv-answer');
+}
+
+function show(page) {
+  root.dataset.theme = page.theme;
+  if (root.lang !== page.language) {
+    root.lang = page.language;
+    reword();
+  }
+  delete root.dataset.kvAnswer;
+  fill(page.pieces);
+  form.show(page.form);
+  describe(page.summary);
+  document.title = `${page.title} · ${word('shell.title')}`;
+  address = page.address;
+  soon('address', 250, () => history.replaceState(null, '', `?${address}${location.hash}`));
+}
+
+// ---- changes --------------------------------------------------------------------------------------------------------
+
+function change(field, text) {
+  waiting.delete(field);
+  waiting.set(field, text);
+  // The page itself can follow these two at once.
+  if (field === 'theme') root.dataset.theme = text === 'auto' ? system().theme : text;
+  if (field === 'language') {
+    root.lang = text === 'auto' ? system().language : text;
+    reword();
+  }
+  send();
+}
+
+/** One message is with Python at a time; what changes meanwhile is sent together, the last text of each field. */
+function send() {
+  if (!live || busy) return;
+  if (waiting.size) {
+    busy = true;
+    worker.postMessage({ type: 'change', changes: Object.fromEntries(waiting), system: system() });
+    waiting.clear();
+  } else {
+    asked.forEach((_, id) => worker.postMessage({ type: 'result', id }));
+  }
+}
+
+window.kvCalculator = {
+  /** The estimate's JSON, once Python has answered every change made so far. */
+  result: () =>
+    new Promise((resolve, reject) => {
+      asked.push({ resolve, reject });
+      send();
+    }),
+};
+
+// ---- the worker -----------------------------------------------------------------------------------------------------
+
+const heard = {
+  progress({ step, loaded, total }) {
+    const bar = document.getElementById('progress');
+    if (step === 'start') bar.removeAttribute('value');
+    else bar.value = loaded / total;
+    const million = (bytes) => (bytes / 1e6).toFixed(1);
+    say(`status.${step}`, { loaded: million(loaded), total: million(total) });
+  },
+  async painted({ page, ...document }) {
+    await charts.paint(document);
+    show(page);
+    root.dataset.kvState = 'painted';
+    performance.mark('kv-painted');
+    heard.live = () => {};
+    live = true;
+    root.dataset.kvState = 'live';
+    performance.mark('kv-live');
+    say('status.live');
+    send();
+  },
+  live() {},
+  patch: charts.patch,
+  state({ page }) {
+    busy = false;
+    show(page);
+    requestAnimationFrame(() => performance.mark('kv-updated'));
+    send();
+  },
+  result({ id, result }) {
+    asked[id]?.resolve(result);
+    delete asked[id];
+    if (!Object.keys(asked).length) asked.length = 0;
+  },
+  error({ reason, detail }) {
+    fail(live ? 'status.stopped' : 'status.error', reason, detail);
+  },
+};
+
+function start() {
+  worker?.terminate();
+  live = busy = false;
+  root.dataset.kvState = 'loading';
+  document.getElementById('retry').hidden = true;
+  say('status.loading');
+  worker = new Worker(new URL('worker.mjs', import.meta.url), { type: 'module' });
+  worker.onmessage = ({ data }) => heard[data.type](data);
+  worker.onerror = (event) => fail('status.error', event.message || 'worker.mjs');
+  worker.postMessage({ type: 'start', site: parts, query: address, system: system() });
+}
+
+function fail(key, reason, detail = reason) {
+  worker.terminate();
+  live = false;
+  root.dataset.kvState = 'error';
+  say(key, { reason });
+  document.getElementById('retry').hidden = false;
+  asked.splice(0).forEach(({ reject }) => reject(new Error(detail)));
+}
+
+form.listen(change, (field) => waiting.has(field), word);
+document.getElementById('retry').addEventListener('click', start);
+dark.addEventListener('change', () => change('theme', document.getElementById('box-theme').value));
+reword();
+open();
+start();

@@ -1,0 +1,30 @@
+// The two charts: a Bokeh document that Python owns. The page draws it and applies Python's patches to it.
+let views = [];
+let drawn;
+
+/** Draw the document; `roots` says which root stands in which element. */
+export async function paint({ documents, items, roots }) {
+  await bokeh();
+  for (const view of views) view.remove();
+  items[0].roots = Object.fromEntries(Object.entries(roots).map(([element, root]) => [root, element]));
+  items[0].root_ids = Object.values(roots);
+  for (const element of Object.keys(roots)) document.getElementById(element).replaceChildren();
+  const [manager] = await Bokeh.embed.embed_items(documents, items);
+  views = [...manager.roots];
+  drawn = views[0].model.document;
+}
+
+/** Apply one patch of Python's to the drawn document. */
+export function patch({ patch, buffers }) {
+  drawn.apply_json_patch(patch, buffers);
+}
+
+/** Wait for bokeh.min.js, which loads beside everything else. */
+function bokeh() {
+  const script = document.getElementById('bokeh');
+  return new Promise((resolve, reject) => {
+    if (window.Bokeh) resolve();
+    script.addEventListener('load', resolve);
+    script.addEventListener('error', () => reject(new Error(`${script.src} did not load`)));
+  });
+}
