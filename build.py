@@ -1,7 +1,7 @@
 """The one command: `python3 build.py serve | build | test | bench`. Needs Python 3.11 and nothing else.
 
 It makes its own environment in .venv from site/locks/host.lock, starts itself again in there, and keeps what
-it downloads or compiles in a cache outside the repository: $KV_CALCULATOR_CACHE, else the user's cache folder.
+it downloads or compiles in a cache outside the repository: $KV_CALCULATOR_CACHE, else in the user's caches.
 """
 
 import argparse

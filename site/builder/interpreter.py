@@ -1,8 +1,7 @@
-"""The part of a build that runs inside Pyodide: bytecode of what was imported, by that interpreter."""
+"""The part of a build that runs inside Pyodide: bytecode by that interpreter, of what is needed."""
 
 from __future__ import annotations
 
-import itertools
 import py_compile
 import tempfile
 from pathlib import Path
@@ -11,33 +10,34 @@ from typing import TYPE_CHECKING
 from . import archive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 # Imported later than a rehearsal under Node.js shows: by the browser's side, or on an error's path.
 ALWAYS = ("calculator", "panel.io", "pyodide", "_pyodide")
 ALWAYS_MODULES = ("encodings.ascii", "encodings.utf_8_sig", "tarfile", "tempfile", "traceback", "zipfile")
 
 
-def pick(files: dict[str, bytes], modules: set[str]) -> dict[str, bytes]:
-    """The files of these modules and of the always-kept packages, and every file that is not a module."""
+def pick(files: dict[str, bytes], imported: Collection[str]) -> dict[str, bytes]:
+    """The files of these modules and of the always-kept ones, and every file that is not a module."""
+    modules = {*imported, *ALWAYS_MODULES}
     return {name: data for name, data in files.items() if _is_kept(name, modules)}
 
 
 def _is_kept(name: str, modules: set[str]) -> bool:
-    if not name.endswith((".py", ".so")):
+    if not name.endswith((".py", ".pyc", ".so")):
         return True
-    folder, _, base = name.rpartition("/")
+    *folders, base = name.split("/")
     stem = base.split(".")[0]
-    module = ".".join([*folder.split("/"), *([stem] if stem != "__init__" else [])]).lstrip(".")
+    module = ".".join(folders if stem == "__init__" else [*folders, stem])
     return module in modules or any(module == kept or module.startswith(f"{kept}.") for kept in ALWAYS)
 
 
-def compile_files(files: dict[str, bytes], compiled: Callable[[], object]) -> dict[str, bytes]:
-    """The same files with each `.py` as bytecode where its source was; tells of each file that is done."""
+def compile_files(files: dict[str, bytes], compiled: Callable[[int, int], object]) -> dict[str, bytes]:
+    """The same files with each `.py` as bytecode where its source was. `compiled` is told (done, of)."""
     result = {}
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "source.py"), Path(folder, "target.pyc")
-        for name in sorted(files):
+        for done, name in enumerate(sorted(files), 1):
             if name.endswith(".py"):
                 source.write_bytes(files[name])
                 py_compile.compile(
@@ -51,22 +51,15 @@ def compile_files(files: dict[str, bytes], compiled: Callable[[], object]) -> di
                 result[f"{name}c"] = target.read_bytes()
             else:
                 result[name] = files[name]
-            compiled()
+            compiled(done, len(files))
     return result
 
 
-def build(work: Path, imported: list[str], compiled: Callable[[int, int], object]) -> None:
-    """Turns work/sources.zip and work/stdlib.zip into work/out/packages.zip and work/out/stdlib.zip.
-
-    Of the modules only those that were imported are kept. `compiled` is told (files done, files in all).
-    """
-    modules = {*imported, *ALWAYS_MODULES}
-    parts = {
-        "packages.zip": pick(archive.unpack((work / "sources.zip").read_bytes()), modules),
-        "stdlib.zip": pick(archive.unpack((work / "stdlib.zip").read_bytes()), modules),
-    }
-    total = sum(len(files) for files in parts.values())
-    count = itertools.count(1)
-    for name, files in parts.items():
-        packed = archive.pack(compile_files(files, lambda: compiled(next(count), total)))
-        (work / "out" / name).write_bytes(packed)
+def build(
+    source: Path, target: Path, imported: Collection[str] | None, compiled: Callable[[int, int], object]
+) -> None:
+    """Writes the archive `source` as bytecode to `target`; of the modules only the imported ones, if told."""
+    files = archive.unpack(source.read_bytes())
+    if imported is not None:
+        files = pick(files, imported)
+    target.write_bytes(archive.pack(compile_files(files, compiled)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import shutil
 import tempfile
@@ -46,8 +47,11 @@ def build(
         runtime = fetch_runtime(pins, cache)
         lock = {"info": pins.lock_info, "packages": {}}
         runtime["pyodide-lock.json"] = json.dumps(lock, sort_keys=True).encode()
-        code = _code(root, wheels, runtime, cache, pins.files)
-        made = products.plain(code, runtime) if plain else products.compiled(code, runtime, cache)
+        packages, calculator = _packages(wheels, runtime), sources.calculator_files(root)
+        if plain:
+            made = products.plain(packages, calculator, runtime)
+        else:
+            made = products.compiled(packages, calculator, runtime, cache)
         files = _lay_out(root, sources.app_files(root, wheels), runtime, made)
         _swap(files, dist)
         _print_sizes(files)
@@ -62,15 +66,15 @@ def _validate(root: Path, dist: Path) -> None:
         raise BuildError(f"{dist} is there and is not a site built by build.py: name another --dist")
 
 
-def _code(
-    root: Path, wheels: list[Path], runtime: Mapping[str, bytes], cache: Cache, pins: Mapping[str, str]
-) -> dict[str, bytes]:
-    """Everything that Python imports beside its standard library."""
-    code = sources.calculator_files(root)
-    built_for_pyodide = [cache.root / "runtime" / pins[name] for name in runtime if name.endswith(".whl")]
-    for wheel in [*wheels, *built_for_pyodide]:
-        code |= sources.package_files(wheel)
-    return code
+def _packages(wheels: list[Path], runtime: Mapping[str, bytes]) -> dict[str, bytes]:
+    """What the browser imports beside the calculator and the standard library."""
+    files: dict[str, bytes] = {}
+    for wheel in wheels:
+        files |= sources.package_files(wheel)
+    for name, data in runtime.items():
+        if name.endswith(".whl"):
+            files |= sources.package_files(io.BytesIO(data))
+    return files
 
 
 def _lay_out(

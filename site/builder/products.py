@@ -1,4 +1,4 @@
-"""The two archives of Python code that the site carries: packages and standard library."""
+"""The two archives of Python code that the site carries: the code and the standard library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from . import archive
 from .cache import sha256
-from .console import BuildError, Progress, say
+from .console import BuildError, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json")
+STDLIB = "python_stdlib.zip"
+TOOLS = ("__init__.py", "archive.py", "interpreter.py", "node.mjs")
 LABELS = {
+    "bytecode": "bytecode of {what}",
     "rehearse": "rehearsal of the app in Pyodide",
-    "compile": "bytecode of what it imports",
+    "trim": "{what} with only what it imports",
     "prove": "rehearsal of the trimmed result",
 }
-TOOLS = ("__init__.py", "archive.py", "interpreter.py", "trim.mjs")
 
 
 @dataclass(frozen=True)
@@ -36,41 +38,64 @@ class Products:
     stdlib: bytes
 
 
-def plain(sources: Mapping[str, bytes], runtime: Mapping[str, bytes]) -> Products:
+def plain(
+    packages: Mapping[str, bytes], calculator: Mapping[str, bytes], runtime: Mapping[str, bytes]
+) -> Products:
     """Both archives as source, with nothing left out: no Node.js, quick to make, slow to start."""
-    return Products(archive.pack(sources), runtime["python_stdlib.zip"])
+    return Products(archive.pack({**packages, **calculator}), runtime[STDLIB])
 
 
-def compiled(sources: Mapping[str, bytes], runtime: Mapping[str, bytes], cache: Cache) -> Products:
+def compiled(
+    packages: Mapping[str, bytes],
+    calculator: Mapping[str, bytes],
+    runtime: Mapping[str, bytes],
+    cache: Cache,
+) -> Products:
     """Both archives as bytecode, with only the modules that a rehearsal of the whole app imports.
+
+    Bytecode of the standard library and of the packages is kept in the cache by itself, so that a change in
+    the calculator costs only the rehearsals.
 
     Raises:
         BuildError: the rehearsal fails, before or after trimming; the message names the error.
     """
+    core = {name: runtime[name] for name in CORE}
+    source = runtime[STDLIB]
+    stdlib = _made("bytecode", "the standard library", archive.unpack(source), source, core, cache)[
+        "code.zip"
+    ]
+    libraries = _made("bytecode", "the packages", packages, stdlib, core, cache)["code.zip"]
+    code = archive.unpack(libraries) | dict(calculator)
+    made = _made("trim", "the site", code, stdlib, core, cache)
+    return Products(made["code.zip"], made["stdlib.zip"])
+
+
+def _made(
+    task: str, what: str, code: Mapping[str, bytes], stdlib: bytes, core: Mapping[str, bytes], cache: Cache
+) -> dict[str, bytes]:
+    """The archives that a task of node.mjs makes of this code, kept by the hash of all its inputs."""
     tools = {name: (HERE / name).read_bytes() for name in TOOLS}
-    inputs = "".join(archive.tree_digest(files) for files in (sources, runtime, tools))
-    place = f"products/{sha256(inputs.encode())}"
-    known = _read(place, cache)
-    if known:
-        say("  compiled packages: unchanged, from the cache")
+    inputs = [task, sha256(stdlib), *(archive.tree_digest(files) for files in (code, core, tools))]
+    place = f"products/{sha256(' '.join(inputs).encode())}"
+    if known := _read(place, cache):
         return known
-    made = _run_node(sources, runtime, tools)
-    digests = {"packages": sha256(made.packages), "stdlib": sha256(made.stdlib)}
-    cache.write(f"{place}/packages.zip", made.packages)
-    cache.write(f"{place}/stdlib.zip", made.stdlib)
+    made = _run_node(task, what, code, stdlib, core, tools)
+    for name, data in made.items():
+        cache.write(f"{place}/{name}", data)
     # Last: an entry without its digests is not there.
+    digests = {name: sha256(data) for name, data in made.items()}
     cache.write(f"{place}/digests.json", json.dumps(digests).encode())
     return made
 
 
-def _read(place: str, cache: Cache) -> Products | None:
+def _read(place: str, cache: Cache) -> dict[str, bytes] | None:
     try:
         digests = json.loads((cache.root / place / "digests.json").read_bytes())
-        packages = cache.read(f"{place}/packages.zip", digests["packages"])
-        stdlib = cache.read(f"{place}/stdlib.zip", digests["stdlib"])
-    except (FileNotFoundError, ValueError, KeyError):
+    except (FileNotFoundError, ValueError):
         return None
-    return Products(packages, stdlib) if packages and stdlib else None
+    known = {name: cache.read(f"{place}/{name}", digest) for name, digest in digests.items()}
+    whole = {name: data for name, data in known.items() if data is not None}
+    return whole if len(whole) == len(known) else None
 
 
 def node() -> Path:
@@ -87,24 +112,27 @@ def node() -> Path:
 
 
 def _run_node(
-    sources: Mapping[str, bytes], runtime: Mapping[str, bytes], tools: Mapping[str, bytes]
-) -> Products:
+    task: str,
+    what: str,
+    code: Mapping[str, bytes],
+    stdlib: bytes,
+    core: Mapping[str, bytes],
+    tools: Mapping[str, bytes],
+) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="kv-cache-build-") as name:
         work = Path(name)
-        for folder in ("runtime", "builder"):
+        for folder, files in (("runtime", core), ("builder", tools)):
             (work / folder).mkdir()
-        for file in CORE:
-            (work / "runtime" / file).write_bytes(runtime[file])
-        for file, data in tools.items():
-            (work / "builder" / file).write_bytes(data)
-        (work / "sources.zip").write_bytes(archive.pack(sources))
-        (work / "stdlib.zip").write_bytes(runtime["python_stdlib.zip"])
-        _follow([str(node()), str(work / "builder/trim.mjs"), str(work)], work / "node.log")
-        return Products((work / "out/packages.zip").read_bytes(), (work / "out/stdlib.zip").read_bytes())
+            for file, data in files.items():
+                (work / folder / file).write_bytes(data)
+        (work / "stdlib.zip").write_bytes(stdlib)
+        (work / "code.zip").write_bytes(archive.pack(code))
+        _follow([str(node()), str(work / "builder/node.mjs"), task, str(work)], what, work / "node.log")
+        return {path.name: path.read_bytes() for path in sorted((work / "out").iterdir())}
 
 
-def _follow(command: list[str], log: Path) -> None:
-    """Runs the Node.js step and shows its progress."""
+def _follow(command: list[str], what: str, log: Path) -> None:
+    """Runs Node.js and shows its progress."""
     step, done, progress = "start", "done", None
     with (
         log.open("w+", encoding="utf-8") as errors,
@@ -117,7 +145,7 @@ def _follow(command: list[str], log: Path) -> None:
                 if progress:
                     progress.finish(done)
                 step, done = rest[0], "done"
-                progress = Progress(LABELS[step])
+                progress = Progress(LABELS[step].format(what=what))
             elif word == "compiled":
                 done = f"{rest[0]} of {rest[1]} files"
             if progress:
@@ -138,7 +166,9 @@ def _why(step: str, said: list[str]) -> str:
             f"the trimmed site does not run ({reason}): let calculator/app/rehearsal.py import that too, "
             "or name the module in ALWAYS_MODULES of site/builder/interpreter.py"
         )
-    return (
-        f"the app does not run under Pyodide ({reason}): repair that; "
-        "`python3 build.py serve --plain` shows it in a browser"
-    )
+    if step == "rehearse":
+        return (
+            f"the app does not run under Pyodide ({reason}): repair that; "
+            "`python3 build.py serve --plain` shows it in a browser"
+        )
+    return f"Pyodide under Node.js failed ({reason}): delete the cache's folder products/ and start again"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from .console import BuildError
 
@@ -44,7 +44,7 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch(name, pattern) for pattern in patterns)
 
 
-def package_files(wheel: Path) -> dict[str, bytes]:
+def package_files(wheel: Path | BinaryIO) -> dict[str, bytes]:
     """The part of a wheel that may run in the browser: its Python, its WebAssembly and the data it reads."""
     with zipfile.ZipFile(wheel) as archive:
         return {
