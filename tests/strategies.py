@@ -1,4 +1,4 @@
-"""Hypothesis strategies built from the project's own tables, so that a new kind, format or field is covered by itself."""
+"""Strategies built from the project's own tables, so a new kind, format or field is covered by itself."""
 
 from hypothesis import strategies as st
 

@@ -1,7 +1,6 @@
 from fractions import Fraction
 
 import pytest
-from tests.arithmetic import evaluate
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from calculator.explain import (
     symbol,
     total,
 )
+from tests.arithmetic import evaluate
 
 H, D, D_V, S = symbol("H", 8), symbol("d", 128), symbol("d_v", 64), symbol("s", 2)
 

@@ -3,7 +3,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import formats
 
 from calculator.explain import symbol
 from calculator.formats import (
@@ -18,6 +17,7 @@ from calculator.formats import (
     Row,
     Storage,
 )
+from tests.strategies import formats
 
 
 def row(*widths: int, heads: int | None = None) -> Row:

@@ -160,7 +160,7 @@ def test_counts_as_people_type_them(text, count):
         "NaN",
         "inf",
         "0x10",
-        "６１",  # noqa: RUF001 - full-width digits on purpose
+        "６１",
         "٦١",
         "61 layers",
         "100KB",
@@ -180,14 +180,14 @@ def test_counts_as_people_type_them(text, count):
     ],
 )
 def test_anything_else_is_not_a_whole_number_and_the_range_is_told(text):
-    with pytest.raises(FieldError, match="^Layers: “.*” is not a whole number.* from 1 to 1,024") as caught:
+    with pytest.raises(FieldError, match=r"^Layers: “.*” is not a whole number.* from 1 to 1,024") as caught:
         parse_count(text, "num_layers", lowest=1, highest=1024)
     assert (caught.value.field, caught.value.value) == ("num_layers", text)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u3000"])
 def test_an_empty_box_is_told_apart_from_a_wrong_one(text):
-    with pytest.raises(FieldError, match="nothing was entered.* from 1 to 1,024"):
+    with pytest.raises(FieldError, match=r"nothing was entered.* from 1 to 1,024"):
         parse_count(text, "num_layers", lowest=1, highest=1024)
 
 
