@@ -1,6 +1,7 @@
 """Chart 2: one request of several models side by side, smallest first, split by the way it grows."""
 
 import panel as pn
+from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
@@ -84,7 +85,7 @@ class Bars(pn.viewable.Viewer):
         for part, renderer in self.bars.items():
             renderer.glyph.update(fill_color=getattr(theme, part), hatch_color=theme.card)
         for words in self.words:
-            words.glyph.update(text_color=theme.ink, text_font_size="13px", text_font=FONT)
+            words.glyph.update(text_color=theme.ink, text_font_size="13px", text_font=value(FONT))
 
     def __panel__(self) -> pn.viewable.Viewable:
         return pn.pane.Bokeh(self.figure, sizing_mode="stretch_width")

@@ -19,8 +19,8 @@ class Session:
     def __init__(self, query: str, system: JsProxy) -> None:
         init_doc()
         self.app = App(query, system.to_py())
-        self.app.servable()
         self.document = panel_state.curdoc
+        self.app.add_to(self.document)
         self.events: list[Any] = []
 
     def painted(self) -> str:

@@ -10,7 +10,8 @@ from functools import partial
 from math import log2
 
 import panel as pn
-from bokeh.models import Axis, ColumnDataSource, FixedTicker, HoverTool, Range1d
+from bokeh.core.properties import value
+from bokeh.models import Axis, ColumnDataSource, FixedTicker, HoverTool, LinearAxis, Range1d
 from bokeh.plotting import figure
 
 from ..locales import text
@@ -22,7 +23,9 @@ HEIGHT = 340
 FONT = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', sans-serif"
 LINES = ("linear", "bounded", "constant", "total")
 POINTS = 96
-LABEL_GAP = 0.055  # of the axis: direct labels stand at least this far apart
+WIDTHS = {"linear": 4.5, "bounded": 4.5, "constant": 4.5, "total": 1.5}  # the total is seen on what it coincides with
+HIGHEST_LABEL = 1.04
+LABEL_GAP = 0.07  # of the axis: direct labels stand at least this far apart
 BARE = {
     "sizing_mode": "stretch_width",
     "toolbar_location": None,
@@ -79,30 +82,29 @@ class Curves(pn.viewable.Viewer):
         super().__init__()
         self.state = state
         self.points = ColumnDataSource()
-        self.labels = ColumnDataSource()
+        self.names = LinearAxis(ticker=FixedTicker())  # the direct labels: an axis takes just the room they need
         self.bends = ColumnDataSource()
         self.chosen = ColumnDataSource()
         self.hover = HoverTool(mode="vline", point_policy="follow_mouse")
         self.figure = figure(
             height=HEIGHT,
-            x_range=Range1d(0, 1.24),  # room for the direct labels
+            x_range=Range1d(0, 1.01),
             y_range=Range1d(0, 1.08),
             tools=[self.hover],
             min_border_left=72,
             **BARE,
         )
+        self.figure.add_layout(self.names, "right")
+        self.figure.xaxis[0].ticker, self.figure.yaxis[0].ticker = FixedTicker(), FixedTicker()
         self.place()
         self.lines = {
-            name: self.figure.line("x", name, source=self.points, line_dash=DASHES[name], line_width=2.4)
+            name: self.figure.line("x", name, source=self.points, line_dash=DASHES[name], line_width=WIDTHS[name])
             for name in LINES
         }
         self.hover.renderers = [self.lines["total"]]
         self.bend = self.figure.segment("x", 0, "x", "top", source=self.bends, line_dash="dotted")
         self.dot = self.figure.scatter("x", "y", source=self.chosen, size=9)
-        self.words = [
-            self.figure.text("x", "top", text="text", source=self.bends, x_offset=6, y_offset=12),
-            self.figure.text("x", "y", text="text", source=self.labels, x_offset=8, y_offset=4),
-        ]
+        self.words = self.figure.text("x", "top", text="text", source=self.bends, x_offset=6, y_offset=12)
         self.paint()
         state.param.watch(self.place, ["answer", "language"])
         state.param.watch(self.paint, ["theme"])
@@ -137,9 +139,10 @@ class Curves(pn.viewable.Viewer):
         }
         chosen = parts[tokens.index(scenario.context_tokens)]
         self.chosen.data = {"x": [across.place(scenario.context_tokens)], "y": [up.place(chosen.total)]}
-        self.labels.data = _end_labels(language, {name: up.place(getattr(parts[-1], name)) for name in present})
-        _write_ticks(self.figure.xaxis[0], across, count_text)
-        _write_ticks(self.figure.yaxis[0], up, write)
+        ends = _apart({name: up.place(getattr(parts[-1], name)) for name in present})
+        _write(self.names, {height: text(language, f"growth.{name}") for name, height in ends.items()})
+        _write(self.figure.xaxis[0], {across.place(tick): count_text(tick) for tick in across.ticks})
+        _write(self.figure.yaxis[0], {up.place(tick): write(tick) for tick in up.ticks})
         self.figure.xaxis[0].axis_label = text(language, f"chart.x.{scenario.axes}")
         self.hover.tooltips = [
             ("", "@tokens"),
@@ -153,34 +156,27 @@ class Curves(pn.viewable.Viewer):
             line.glyph.line_color = theme.ink if name == "total" else getattr(theme, name)
         self.bend.glyph.line_color = theme.bounded
         self.dot.glyph.update(fill_color=theme.ink, line_color=theme.card)
-        for words in self.words:
-            words.glyph.update(text_color=theme.ink, text_font_size="12px", text_font=FONT)
+        self.words.glyph.update(text_color=theme.ink, text_font_size="12px", text_font=value(FONT))
         paint(self.figure, theme)
+        self.names.update(major_label_text_color=theme.ink, axis_line_color=None, major_tick_line_color=None)
 
     def __panel__(self) -> pn.viewable.Viewable:
         return pn.pane.Bokeh(self.figure, sizing_mode="stretch_width")
 
 
-def _end_labels(language: str, ends: dict[str, float]) -> dict[str, list[object]]:
-    """The name of each line at its end, pushed apart where lines end together."""
+def _apart(ends: dict[str, float]) -> dict[str, float]:
+    """Heights for the names of the lines, pushed apart where lines end together."""
     names = sorted(ends, key=lambda name: (ends[name], LINES.index(name)))
     placed: list[float] = []
     for name in names:
         placed.append(max(ends[name], placed[-1] + LABEL_GAP) if placed else ends[name])
-    above = max(0.0, placed[-1] - 1.0)
-    return {
-        "x": [1.0] * len(names),
-        "y": [height - above for height in placed],
-        "text": [text(language, f"growth.{name}") for name in names],
-    }
+    above = max(0.0, placed[-1] - HIGHEST_LABEL)
+    return {name: height - above for name, height in zip(names, placed, strict=True)}
 
 
-def _write_ticks(drawn: Axis, placed: Scale, write: Callable[[int], str]) -> None:
-    positions = [placed.place(tick) for tick in placed.ticks]
-    labels = {position: write(tick) for position, tick in zip(positions, placed.ticks, strict=True)}
-    if not isinstance(drawn.ticker, FixedTicker):
-        drawn.ticker = FixedTicker()
-    drawn.ticker.ticks = positions
+def _write(drawn: Axis, labels: dict[float, str]) -> None:
+    """Write `labels` at their places on an axis."""
+    drawn.ticker.ticks = list(labels)
     drawn.major_label_overrides = labels
 
 

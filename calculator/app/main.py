@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import panel as pn
+from bokeh.document import Document
 
 from .bars import Bars
 from .controls import form
@@ -21,10 +22,14 @@ class App:
         self.state.start(query, system)
         self.views = {"curves": Curves(self.state), "bars": Bars(self.state)}
 
-    def servable(self) -> None:
-        """Put the charts into the current document, one root each."""
+    def add_to(self, document: Document) -> None:
+        """Put the charts into `document`, one root each.
+
+        Not by `servable`: that adds roots for the address and the browser, which the page keeps itself, and
+        for which it would have to load all of panel.js.
+        """
         for name in ROOTS:
-            pn.panel(self.views[name]).servable()
+            document.add_root(pn.panel(self.views[name]).get_root(document))
 
     def change(self, given: Mapping[str, str], system: Mapping[str, str]) -> None:
         """Take what was typed or dragged, by field."""

@@ -20,7 +20,7 @@ def label(language: str, field: str) -> str:
     return catalogue(language).get(f"field.{field}", field)
 
 
-def text(language: str, key: str, **values: object) -> str:
+def text(language: str, key: str, /, **values: object) -> str:
     """The sentence of `key`; integers get thousands separators."""
     shown = {name: _written(value) if isinstance(value, int) else value for name, value in values.items()}
     return catalogue(language)[key].format_map(shown)
