@@ -20,6 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "models":
             return _models()
+        if options.command == "address":
+            return _address()
         return _estimate(options)
     except CalculatorError as error:
         print(error.message(options.language), file=sys.stderr)
@@ -31,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--language", choices=LANGUAGES, default="en", help=text("en", "cli.language"))
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("models", help=text("en", "cli.models"))
+    commands.add_parser("address", help=text("en", "cli.address_keys"))
     answer = commands.add_parser("estimate", help=text("en", "cli.estimate"))
     answer.add_argument("--address", default="", help=text("en", "cli.address"))
     answer.add_argument("--json", action="store_true", help=text("en", "cli.json"))
@@ -49,6 +52,20 @@ def _models() -> int:
     for name in catalogue.ids():
         entry = catalogue.entry(name)
         print(f"{name:24}{entry.hub_id:44}{entry.source}")
+    return 0
+
+
+def _address() -> int:
+    """The table of the address keys, as it stands in the README."""
+    print("| key | field | values |\n|---|---|---|")
+    for name, item in FIELDS.items():
+        rule = item.rule
+        values = (
+            ", ".join(f"`{option}`" for option in rule.options)
+            if isinstance(rule, Choice)
+            else f"{rule.lowest:,} to {rule.highest:,}"
+        )
+        print(f"| `{item.key}` | {text('en', f'field.{name}')} (`{name}`) | {values} |")
     return 0
 
 
