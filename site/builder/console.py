@@ -45,7 +45,9 @@ class Progress:
 
     def __init__(self, label: str) -> None:
         self.label = label
-        self._started = self._shown = time.monotonic()
+        self._started = time.monotonic()
+        self._shown = 0.0
+        self.show("...")
 
     def show(self, done: str) -> None:
         """Shows how far the step is, ten times a second at most."""

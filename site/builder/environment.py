@@ -38,7 +38,7 @@ def ensure_environment(root: Path) -> Path:
             "making the environment",
             "Python's venv module does not work here: install it (on Debian: apt-get install python3-venv)",
         )
-        install = ["-m", "pip", "install", "--quiet", "--no-compile", "--retries", "2"]
+        install = ["-m", "pip", "install", "--no-compile", "--retries", "2"]
         install += ["--disable-pip-version-check", "--require-hashes"]
         _run(
             [str(python), *install, "--requirement", str(lock)],
@@ -56,7 +56,7 @@ def _run(command: list[str], label: str, advice: str) -> None:
         lines = []
         for line in process.stdout:
             lines.append(line.strip())
-            progress.show(line.strip()[:60])
+            progress.show(line.strip()[:50])
     if process.returncode:
         errors = [line for line in lines if line.startswith("ERROR")] or lines or ["no output"]
         raise BuildError(f"{advice} ({errors[-1].removeprefix('ERROR: ')})")
