@@ -47,7 +47,10 @@ def pieces(state: State) -> dict[str, str]:
             "model_name": model_name(state),
             **_compared(state),
             "curve": _sampled(state),
-            "problems": [text(language, "notice.unknown", key=key) for key in state.unknown],
+            "problems": [
+                *(text(language, "notice.unknown", key=key) for key in state.unknown),
+                *(error.message(language) for error in state.unplaced),
+            ],
         }
     )
     return {name: str(getattr(written, name)()).strip() for name in PIECES}

@@ -1,10 +1,12 @@
 """What the page holds: the last good answer, and what was typed but could not be taken."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import param
 
+from .. import catalogue
 from ..errors import CalculatorError, FieldError, LimitError
 from ..estimate import Compared, Estimate, comparison, estimate
 from ..locales import LANGUAGES
@@ -25,61 +27,95 @@ class State(param.Parameterized):
     typed: dict[str, str] = param.Dict(default={}, doc="Text by field that is not in `answer`.")
     problems: dict[str, CalculatorError] = param.Dict(default={}, doc="What is wrong, by field.")
     unknown: list[str] = param.List(item_type=str, doc="Address keys that were ignored.")
+    unplaced: list[FieldError] = param.List(item_type=FieldError, doc="Of the address, without a control.")
 
     @property
     def scenario(self) -> Scenario:
+        """What the answer answers."""
         return self.answer.scenario
 
     def start(self, query: str, system: Mapping[str, str]) -> None:
         """Open an address. `system` has the language and theme of the browser, for those left at auto."""
         opened = open_address(query)
         problems: dict[str, CalculatorError] = {error.field: error for error in opened.problems}
+        typed = {error.field: str(error.value) for error in opened.problems}
         try:
             answer = estimate(opened.scenario)
-        except LimitError as error:
-            answer = estimate(Scenario(model=opened.scenario.model).changed({"model": opened.scenario.model}))
-            problems["context_tokens"] = error
+        except LimitError:
+            plain = Scenario().changed({"model": opened.scenario.model})
+            values = {name: opened.scenario.value(name) for name in FIELDS}
+            chosen = {name: str(value) for name, value in values.items() if value != plain.value(name)}
+            answer, beyond = _tried(estimate(plain), chosen)
+            typed = {name: chosen[name] for name in beyond} | typed
+            problems = beyond | problems
+        without_control = {name for name in problems if name not in FIELDS} | hidden(answer.scenario)
         self.param.update(
             answer=answer,
-            typed={error.field: str(error.value) for error in opened.problems},
-            problems=problems,
+            typed={name: text for name, text in typed.items() if name not in without_control},
+            problems={name: error for name, error in problems.items() if name not in without_control},
             unknown=list(opened.unknown),
+            unplaced=[error for error in opened.problems if error.field in without_control],
             **_shown(answer.scenario, system),
         )
 
     def change(self, given: Mapping[str, str], system: Mapping[str, str]) -> None:
-        """Take what was typed, by field. What cannot be taken stays typed, with its problem beside it."""
-        typed = {name: text for name, text in self.typed.items() if _SAME.get(name) not in given}
-        if "model" in given:
-            typed = {name: text for name, text in typed.items() if name in FIELDS and not FIELDS[name].of_shape}
-        typed |= given
-        answer, problems = self._tried(typed, last=next(reversed(given), "context_tokens"))
-        visible = {name: text for name, text in typed.items() if name not in hidden(answer.scenario)}
-        if answer is not self.answer:
-            visible = {name: text for name, text in visible.items() if name in problems}
+        """Take what was typed, by field, oldest first. What cannot be taken stays typed, with its problem."""
+        typed = dict(self.typed)
+        for name, text in given.items():
+            if name == "model" and text in catalogue.ids():  # a model brings its own shape
+                typed = {
+                    other: typed[other] for other in typed if other in FIELDS and not FIELDS[other].of_shape
+                }
+            for obsolete in (name, _SAME.get(name, name)):
+                typed.pop(obsolete, None)
+            typed[name] = text
+        answer, problems = _tried(self.answer, typed)
+        problems = {name: error for name, error in problems.items() if name not in hidden(answer.scenario)}
         self.param.update(
             answer=answer,
-            typed=visible,
-            problems={name: error for name, error in problems.items() if name not in hidden(answer.scenario)},
+            typed={name: typed[name] for name in problems},
+            problems=problems,
             **_shown(answer.scenario, system),
         )
 
-    def _tried(self, typed: Mapping[str, str], last: str) -> tuple[Estimate, dict[str, CalculatorError]]:
-        """The answer with all legal texts, or the present one where they do not go together."""
-        problems: dict[str, CalculatorError] = {}
-        legal: dict[str, Any] = {}
-        for name, text in typed.items():
-            try:
-                legal[name] = parse(name, text)
-            except FieldError as error:
-                problems[name] = error
+
+def _tried(present: Estimate, typed: Mapping[str, str]) -> tuple[Estimate, dict[str, CalculatorError]]:
+    """`present` with all texts that can be taken together, and what is wrong with each of the others."""
+    problems: dict[str, CalculatorError] = {}
+    left: dict[str, Any] = {}
+    for name, text in typed.items():
         try:
-            return estimate(self.scenario.changed(legal)), problems
+            left[name] = parse(name, text)
         except FieldError as error:
-            problems[error.field] = error
-        except LimitError as error:
-            problems[last] = error
-        return self.answer, problems
+            problems[name] = error
+    with suppress(FieldError, LimitError):
+        return _changed(present, left), problems
+    # Legal one by one, but not all together: one that does not fit must not hold up the others.
+    taken: dict[str, Any] = {}
+    before = -1
+    while before != len(taken):  # what was taken may make room for what was refused
+        before = len(taken)
+        refused: dict[str, CalculatorError] = {}
+        for name, given in list(left.items()):
+            try:
+                _changed(present, {**taken, name: given})
+            except (FieldError, LimitError) as error:
+                refused[name] = error
+            else:
+                taken[name] = left.pop(name)
+    return _changed(present, taken), problems | refused
+
+
+def _changed(present: Estimate, values: Mapping[str, object]) -> Estimate:
+    """The estimate with `values`. A number that nobody sees yet follows: it could not be corrected."""
+    try:
+        return estimate(present.scenario.changed(values))
+    except FieldError as error:
+        unseen = error.field not in values and error.field in hidden(present.scenario)
+        if not unseen:
+            raise
+        nearest = min(max(int(str(error.value)), error.values["lowest"]), error.values["highest"])
+        return estimate(present.scenario.changed({**values, error.field: nearest}))
 
 
 def _shown(scenario: Scenario, system: Mapping[str, str]) -> dict[str, Any]:
