@@ -56,6 +56,8 @@ def scale(kind: str, lowest: int, highest: int, base: int) -> Scale:
         if tick >= lowest:
             ticks.append(tick)
         tick *= factor if tick >= lowest else grain
+    if len(ticks) < 2:  # too short for powers: a linear scale can be read
+        return scale("linear", lowest, highest, base)
     return Scale(place=lambda number: log2(number / lowest) / span if number > lowest else 0.0, ticks=tuple(ticks))
 
 
@@ -170,8 +172,11 @@ def _apart(ends: dict[str, float]) -> dict[str, float]:
     placed: list[float] = []
     for name in names:
         placed.append(max(ends[name], placed[-1] + LABEL_GAP) if placed else ends[name])
-    above = max(0.0, placed[-1] - HIGHEST_LABEL)
-    return {name: height - above for name, height in zip(names, placed, strict=True)}
+    ceiling = HIGHEST_LABEL
+    for at in reversed(range(len(placed))):  # back below the top, and only those in the way with them
+        placed[at] = min(placed[at], ceiling)
+        ceiling = placed[at] - LABEL_GAP
+    return dict(zip(names, placed, strict=True))
 
 
 def _write(drawn: Axis, labels: dict[float, str]) -> None:

@@ -1,6 +1,6 @@
 """The colours, once: as style-sheet variables for the page and as Bokeh properties for the charts.
 
-Linear, bounded and constant are Okabe–Ito blue, orange and green; each also has a line style and a hatch,
+Linear, bounded and constant are Okabe–Ito blue, orange (darker on white) and green; each also has a line style and a hatch,
 so that colour is never the only cue.
 """
 
@@ -35,7 +35,7 @@ THEMES = {
         on_accent="#ffffff",
         error="#b3261e",
         linear="#0072b2",
-        bounded="#d18700",
+        bounded="#c47d00",
         constant="#009e73",
     ),
     "dark": Theme(
