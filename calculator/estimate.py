@@ -6,7 +6,7 @@ from functools import cache, cached_property
 
 from . import catalogue
 from .caches import TokenCache
-from .errors import LimitError
+from .errors import FieldError, LimitError
 from .explain import Derivation, Number
 from .footprint import QUANTITIES, Amounts, Footprint, Parts, footprint
 from .formats import Storage
@@ -63,7 +63,7 @@ class Estimate:
     @property
     def copied(self) -> bool:
         """Whether every rank keeps everything, so that TP lowers nothing."""
-        return not any(cache.split_heads for layer in self.plan.layers for cache in layer)
+        return not any(cache.split_heads for cache in self.plan.caches())
 
     def by_tp(self) -> tuple[RankRow, ...]:
         """The usual TP sizes and the chosen one."""
@@ -141,7 +141,7 @@ class Estimate:
                     "caches": [
                         {
                             "kind": cache.kind,
-                            "format": cache.format_name(storage),
+                            "format": cache.stored_in(storage).name,
                             "growth": cache.growth.value,
                             "unit_bytes": _number_json(
                                 cache.unit_bytes(storage, self.scenario.tensor_parallel_size).value
@@ -169,7 +169,7 @@ class Estimate:
         }
 
     def _accepts(self, tp: int) -> bool:
-        return all(cache.accepts_tp(tp) for layer in self.plan.layers for cache in layer)
+        return all(cache.accepts_tp(tp) for cache in self.plan.caches())
 
     def _amounts(self, one_rank: Footprint) -> Amounts:
         return one_rank.amounts(self.scenario.context_tokens, self.scenario.num_sequences)
@@ -179,10 +179,15 @@ def estimate(scenario: Scenario) -> Estimate:
     """The answers for `scenario`.
 
     Raises:
-        FieldError: numbers that do not go together.
+        FieldError: numbers that do not go together, or a format that a cache cannot be written in.
         LimitError: 2^53 bytes or more.
     """
     answer = Estimate(scenario=scenario, plan=scenario.plan())
+    for cache in answer.plan.caches():
+        if not cache.accepts(scenario.storage):
+            raise FieldError(
+                "error.format", field="kv_cache_dtype", value=scenario.kv_cache_dtype, kind=cache.kind
+            )
     # No rank holds more than the whole model: if these are exact, all are.
     largest = max(getattr(answer.whole_model, name).value for name in QUANTITIES)
     if largest >= EXACT_LIMIT:
@@ -199,10 +204,14 @@ class Compared:
 
 
 def comparison(scenario: Scenario, models: tuple[str, ...] = catalogue.FLAGSHIPS) -> list[Compared]:
-    """`models` in the scenario's formats at its `compare_tokens`, one sequence, smallest first."""
+    """`models` in the scenario's formats at its `compare_tokens`, one sequence, smallest first.
+
+    A model whose caches cannot be written in them is left out.
+    """
     bars = [
         Compared(model=model, parts=_weighed(model, scenario.storage).parts(scenario.compare_tokens))
         for model in models
+        if all(cache.accepts(scenario.storage) for cache in catalogue.plan(model).caches())
     ]
     return sorted(bars, key=lambda bar: bar.parts.total)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import reduce
-from operator import add
+from operator import add, mul
 from typing import TypeAlias, TypeVar
 
 Number: TypeAlias = int | Fraction
@@ -23,7 +23,9 @@ class Sign(Enum):
     SUM = ("{} + {}", 1, (1, 1))
     DIFFERENCE = ("{} − {}", 1, (1, 2))
     PRODUCT = ("{} · {}", 2, (2, 2))
+    QUOTIENT = ("{} / {}", 2, (2, 3))
     FLOOR = ("⌊{} / {}⌋", 3, (2, 3))
+    CEILING = ("⌈{} / {}⌉", 3, (2, 3))
     LEAST = ("min({}, {})", 3, (1, 1))
     MOST = ("max({}, {})", 3, (1, 1))
 
@@ -59,6 +61,10 @@ class Expression:
 
     def __rmul__(self, other: Operand) -> "Expression":
         return lift(other) * self
+
+    def __truediv__(self, other: Operand) -> "Expression":
+        right = lift(other)
+        return Expression(Fraction(self.value) / right.value, sign=Sign.QUOTIENT, parts=(self, right))
 
     def __floordiv__(self, other: Operand) -> "Expression":
         right = lift(other)
@@ -102,6 +108,23 @@ def least(a: Counted, b: Operand) -> Counted:
         right = lift(b)
         return Expression(min(a.value, right.value), sign=Sign.LEAST, parts=(a, right))
     return min(a, int(lift(b).value))
+
+
+def ceiling(a: Operand, b: Operand) -> Expression:
+    """a / b, rounded up."""
+    left, right = lift(a), lift(b)
+    return Expression(-(-left.value // right.value), sign=Sign.CEILING, parts=(left, right))
+
+
+def round_up(a: Operand, multiple: Operand) -> Expression:
+    """`a` rounded up to a whole multiple."""
+    return ceiling(a, multiple) * multiple
+
+
+def product(factors: Iterable[Expression]) -> Expression:
+    """The product of `factors`; no factors are 1."""
+    factors = list(factors)
+    return reduce(mul, factors) if factors else lift(1)
 
 
 def most(a: Operand, b: Operand) -> Expression:

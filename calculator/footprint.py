@@ -23,9 +23,23 @@ class Term:
         return symbol("L", self.layers) * self.unit
 
     @property
+    def per_token(self) -> Expression:
+        """Growth of a linear cache per token: a fraction where tokens share a unit."""
+        shared = self.cache.tokens_per_unit
+        return self.per_unit if shared == 1 else self.per_unit / symbol("r", shared)
+
+    @property
     def most(self) -> Expression:
         """The most that a bounded or constant cache ever takes."""
-        return self.per_unit if self.cache.bound is None else self.per_unit * self.cache.bound
+        if self.cache.bound is not None:
+            return self.per_unit * self.cache.bound
+        units = self.cache.units(1)
+        return self.per_unit if units == 1 else self.per_unit * symbol("T_enc", units)
+
+    def at(self, tokens: Expression) -> Expression:
+        """Bytes of one request of `tokens`, of a linear or bounded cache."""
+        name = "b" if self.cache.growth is Growth.LINEAR else "b_w"
+        return symbol(name, self.per_unit) * self.cache.units(tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +89,12 @@ class Footprint:
     def amounts(self, context: int, sequences: int) -> Amounts:
         """The four figures for `sequences` requests of `context` tokens."""
         tokens = symbol("T", context)
-        rate = total(term.per_unit for term in self._of(Growth.LINEAR))
+        rate = total(term.per_token for term in self._of(Growth.LINEAR))
         states = total(term.most for term in self._of(Growth.CONSTANT))
-        request = [symbol("b", rate) * tokens] if self._of(Growth.LINEAR) else []
-        windows = [(symbol("b_w", term.per_unit), term.cache) for term in self._of(Growth.BOUNDED)]
-        request += [per_unit * cache.units(tokens) for per_unit, cache in windows]
+        whole = [term for term in self._of(Growth.LINEAR) if term.cache.tokens_per_unit == 1]
+        shared = [term for term in self._of(Growth.LINEAR) if term.cache.tokens_per_unit > 1]
+        request = [symbol("b", total(term.per_unit for term in whole)) * tokens] if whole else []
+        request += [term.at(tokens) for term in (*shared, *self._of(Growth.BOUNDED))]
         request += [symbol("S", states)] if self._of(Growth.CONSTANT) else []
         one = total(request)
         return Amounts(

@@ -1,6 +1,6 @@
 """A model as the calculator sees it: which caches each layer holds, and where every number came from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -36,6 +36,10 @@ class ModelPlan:
         for index, layer in enumerate(self.layers):
             indices.setdefault(layer, []).append(index)
         return tuple(LayerGroup(indices=tuple(found), caches=layer) for layer, found in indices.items())
+
+    def caches(self) -> Iterator[Cache]:
+        """Every different cache once per layer group that holds it."""
+        return (cache for group in self.groups() for cache in group.caches)
 
 
 def ranges(indices: Iterable[int]) -> str:

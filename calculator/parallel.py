@@ -6,8 +6,8 @@ Source: get_num_kv_heads in vLLM 0.22.0 `config/model.py` and SGLang 0.5.13 `con
 from .explain import Expression, most, symbol
 
 
-def heads_per_rank(name: str, heads: int, tp: int) -> Expression:
-    """KV heads that one of `tp` ranks stores: floored as the engines do, never below one."""
+def per_rank(name: str, count: int, tp: int) -> Expression:
+    """Heads (or columns of a state) that one of `tp` ranks stores: floored as the engines do, never below one."""
     if tp == 1:
-        return symbol(name, heads)
-    return most(1, symbol(name, heads) // symbol("tp", tp))
+        return symbol(name, count)
+    return most(1, symbol(name, count) // symbol("tp", tp))

@@ -136,6 +136,7 @@ class Shape:
         return kind(**{item.name: getattr(self, item.name) for item in fields(kind)})
 
 
+_ON_SLIDERS = (MLA, IndexKey, FullAttention, SlidingWindow, ChunkedLocal, GatedDeltaNet, Mamba2)
 _STATE_KINDS: dict[str, type[State]] = {kind.kind: kind for kind in (GatedDeltaNet, Mamba2)}
 
 
@@ -144,7 +145,9 @@ def shape_of(plan: ModelPlan) -> Shape | None:
     groups = plan.groups()
     if len(groups) > 2 or any(len(group.caches) > 2 or not group.caches for group in groups):
         return None
-    caches = [cache for group in groups for cache in group.caches]
+    caches = list(plan.caches())
+    if any(type(cache) not in _ON_SLIDERS for cache in caches):
+        return None
     shape = replace(_numbers(caches), num_layers=len(plan.layers))
     for full in _interleavings(plan, shape):
         if full.plan().layers == plan.layers:

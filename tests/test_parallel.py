@@ -1,6 +1,6 @@
 import pytest
 
-from calculator.parallel import heads_per_rank
+from calculator.parallel import per_rank
 
 
 @pytest.mark.parametrize(
@@ -17,10 +17,10 @@ from calculator.parallel import heads_per_rank
     ],
 )
 def test_heads_are_split_floored_and_never_below_one(heads, tp, kept):
-    assert heads_per_rank("H", heads, tp).value == kept
+    assert per_rank("H", heads, tp).value == kept
 
 
 def test_the_division_is_shown_only_where_there_is_one():
-    assert heads_per_rank("H", 8, 1).symbols == "H"
-    assert heads_per_rank("H", 8, 16).symbols == "max(1, ⌊H / tp⌋)"
-    assert heads_per_rank("H", 8, 16).numbers == "max(1, ⌊8 / 16⌋)"
+    assert per_rank("H", 8, 1).symbols == "H"
+    assert per_rank("H", 8, 16).symbols == "max(1, ⌊H / tp⌋)"
+    assert per_rank("H", 8, 16).numbers == "max(1, ⌊8 / 16⌋)"

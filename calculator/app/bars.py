@@ -77,7 +77,10 @@ class Bars(pn.viewable.Viewer):
             "exact": [f"{exact(bar.parts.total)} B" for bar in bars],
             **edges,
         }
-        self.hover.tooltips = [(text(language, "chart.model"), "@name"), (text(language, "growth.total"), "@exact")]
+        self.hover.tooltips = [
+            (text(language, "chart.model"), "@name"),
+            (text(language, "growth.total"), "@exact"),
+        ]
 
     def paint(self, *events: object) -> None:
         """Put on the colours of the theme."""

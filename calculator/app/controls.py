@@ -34,7 +34,21 @@ def _slider(field: str, stops: "range | tuple[int | str, ...]", unit: str = "") 
 
 HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 384, 512)
 WINDOWS = tuple(2**power for power in range(7, 18))
-CONTEXTS = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 100_000, 131_072, 200_000, 262_144, 524_288, 1_048_576)
+CONTEXTS = (
+    1024,
+    2048,
+    4096,
+    8192,
+    16384,
+    32768,
+    65536,
+    100_000,
+    131_072,
+    200_000,
+    262_144,
+    524_288,
+    1_048_576,
+)
 DOUBLINGS = tuple(2**power for power in range(11))
 
 GROUPS: Mapping[str, tuple[Control, ...]] = {

@@ -23,7 +23,12 @@ HEIGHT = 340
 FONT = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', sans-serif"
 LINES = ("linear", "bounded", "constant", "total")
 POINTS = 96
-WIDTHS = {"linear": 4.5, "bounded": 4.5, "constant": 4.5, "total": 1.5}  # the total is seen on what it coincides with
+WIDTHS = {
+    "linear": 4.5,
+    "bounded": 4.5,
+    "constant": 4.5,
+    "total": 1.5,
+}  # the total is seen on what it coincides with
 HIGHEST_LABEL = 1.04
 LABEL_GAP = 0.07  # of the axis: direct labels stand at least this far apart
 BARE = {
@@ -58,7 +63,9 @@ def scale(kind: str, lowest: int, highest: int, base: int) -> Scale:
         tick *= factor if tick >= lowest else grain
     if len(ticks) < 2:  # too short for powers: a linear scale can be read
         return scale("linear", lowest, highest, base)
-    return Scale(place=lambda number: log2(number / lowest) / span if number > lowest else 0.0, ticks=tuple(ticks))
+    return Scale(
+        place=lambda number: log2(number / lowest) / span if number > lowest else 0.0, ticks=tuple(ticks)
+    )
 
 
 def _round_step(rough: float, base: int) -> int:
@@ -84,7 +91,9 @@ class Curves(pn.viewable.Viewer):
         super().__init__()
         self.state = state
         self.points = ColumnDataSource()
-        self.names = LinearAxis(ticker=FixedTicker())  # the direct labels: an axis takes just the room they need
+        self.names = LinearAxis(
+            ticker=FixedTicker()
+        )  # the direct labels: an axis takes just the room they need
         self.bends = ColumnDataSource()
         self.chosen = ColumnDataSource()
         self.hover = HoverTool(mode="vline", point_policy="follow_mouse")
@@ -100,7 +109,9 @@ class Curves(pn.viewable.Viewer):
         self.figure.xaxis[0].ticker, self.figure.yaxis[0].ticker = FixedTicker(), FixedTicker()
         self.place()
         self.lines = {
-            name: self.figure.line("x", name, source=self.points, line_dash=DASHES[name], line_width=WIDTHS[name])
+            name: self.figure.line(
+                "x", name, source=self.points, line_dash=DASHES[name], line_width=WIDTHS[name]
+            )
             for name in LINES
         }
         self.hover.renderers = [self.lines["total"]]

@@ -16,7 +16,11 @@ def rehearse() -> None:
     session = Session("", Object.fromEntries([["language", "en"], ["theme", "light"]]))
     session.painted()
     play(session.app)
-    session.change(Object.fromEntries([["num_layers", "7"]]), Object.fromEntries([["language", "en"], ["theme", "light"]]), lambda patch, buffers: None)
+    session.change(
+        Object.fromEntries([["num_layers", "7"]]),
+        Object.fromEntries([["language", "en"], ["theme", "light"]]),
+        lambda patch, buffers: None,
+    )
     session.result()
 
 

@@ -22,16 +22,20 @@ def render(template: str, site: Mapping[str, object]) -> str:
         "texts": {language: _words(catalogue(language)) for language in LANGUAGES},
         "pages": pages,
     }
-    return templates().from_string(template).render(
-        site=site,
-        variables=Markup(variables()),
-        data=_inline_json(data),
-        t=lambda key: text("en", key),
-        groups=GROUPS,
-        option_text=lambda field, option: option_text("en", field, option),
-        form=pages["en"]["form"],
-        pieces={name: Markup(piece) for name, piece in pages["en"]["pieces"].items()},
-        summary=pages["en"]["summary"],
+    return (
+        templates()
+        .from_string(template)
+        .render(
+            site=site,
+            variables=Markup(variables()),
+            data=_inline_json(data),
+            t=lambda key: text("en", key),
+            groups=GROUPS,
+            option_text=lambda field, option: option_text("en", field, option),
+            form=pages["en"]["form"],
+            pieces={name: Markup(piece) for name, piece in pages["en"]["pieces"].items()},
+            summary=pages["en"]["summary"],
+        )
     )
 
 

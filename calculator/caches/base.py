@@ -72,6 +72,11 @@ class Cache(ABC):
         """Units that a request of `context` tokens needs."""
 
     @property
+    def tokens_per_unit(self) -> int:
+        """Tokens that share one unit of a linear cache: 1 but for compressed tokens."""
+        return 1
+
+    @property
     def bound(self) -> Expression | None:
         """The context at which a bounded cache stops growing; None for one that is not bounded."""
         return None
@@ -86,8 +91,12 @@ class Cache(ABC):
         """Whether the engines start with this `tp`; the bytes follow their rounding in any case."""
 
     @abstractmethod
-    def format_name(self, storage: Storage) -> str:
-        """The storage format of what this cache holds."""
+    def stored_in(self, storage: Storage) -> StorageFormat:
+        """The storage format of what this cache holds (of a recurrent layer: of nearly all of it)."""
+
+    @abstractmethod
+    def accepts(self, storage: Storage) -> bool:
+        """Whether this cache can be written in its format of `storage`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +112,16 @@ class TokenCache(Cache):
 
     def unit_bytes(self, storage: Storage, tp: int) -> Expression:
         """The row in its format."""
-        return (self.own_format or storage.kv).row_bytes(self.row(tp))
+        return self.stored_in(storage).row_bytes(self.row(tp))
 
     def units(self, context: Counted) -> Counted:
-        """One row per token."""
-        return context
+        """One row per token, or per group of compressed tokens."""
+        return context if self.tokens_per_unit == 1 else context // self.tokens_per_unit
 
-    def format_name(self, storage: Storage) -> str:
+    def stored_in(self, storage: Storage) -> StorageFormat:
         """The KV dtype, unless the kind has a format of its own."""
-        return (self.own_format or storage.kv).name
+        return self.own_format or storage.kv
+
+    def accepts(self, storage: Storage) -> bool:
+        """The format decides by the vectors of the row."""
+        return self.stored_in(storage).accepts(self.row(1))

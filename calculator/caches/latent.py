@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..explain import symbol
-from ..formats import FP8_INDEX, Row, StorageFormat
+from ..formats import BF16, FP8_INDEX, Row, StorageFormat
 from .base import TokenCache, size
 
 
@@ -42,6 +42,23 @@ class MLA(Copied):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HiddenState(Copied):
+    """`num_hidden_states` vectors of [hidden_size] per token, for a reader outside the model."""
+
+    kind: ClassVar[str] = "hidden_state"
+    source: ClassVar[str] = "vLLM 0.22.0 HiddenStateCacheSpec"
+
+    num_hidden_states: int = size(1, 1024)
+    hidden_size: int = size(1, 2**20)
+
+    def row(self, tp: int) -> Row:
+        """`n · d` elements."""
+        return Row(
+            heads=symbol("n", self.num_hidden_states), vectors={"hidden": symbol("d", self.hidden_size)}
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class IndexKey(Copied):
     """One key of [index_head_dim] per token for the sparse-attention indexer (DSA), FP8 with scales."""
 
@@ -54,3 +71,12 @@ class IndexKey(Copied):
     def row(self, tp: int) -> Row:  # noqa: ARG002 - the row is the same on every rank
         """`d_i` elements."""
         return Row(vectors={"index": symbol("d_i", self.index_head_dim)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseIndexKey(IndexKey):
+    """One BF16 index key of [index_head_dim] per token, beside ordinary K and V (MiniMax-M3)."""
+
+    kind: ClassVar[str] = "sparse_index_key"
+    source: ClassVar[str] = "transformers 5.24.0 MiniMaxM3Config sparse_attention_config"
+    own_format: ClassVar[StorageFormat] = BF16
