@@ -175,7 +175,7 @@ def _numbers(caches: Iterable[Cache]) -> Shape:
 
 
 def _interleavings(plan: ModelPlan, shape: Shape) -> Iterable[Shape]:
-    """`shape` with each placing of as many full-attention layers as `plan` has; as it is where none are placed."""
+    """`shape` with each placing of as many full-attention layers as `plan` has, or itself without any."""
     if "interleave" not in shape.used():
         yield shape
         return

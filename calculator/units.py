@@ -45,9 +45,8 @@ def human(amount: int | Fraction, system: str = "GiB", digits: int = 3) -> str:
     power = names.index(unit_of(amount, system))
     size = amount.denominator * base**power
     places = max(0, digits - len(str(amount.numerator // size)))
-    rounded = (2 * amount.numerator * 10**places + size) // (
-        2 * size
-    )  # half up, in integers: charts call this a lot
+    # Half up, in integers: charts call this a lot.
+    rounded = (2 * amount.numerator * 10**places + size) // (2 * size)
     if rounded == base * 10**places and power + 1 < len(names):  # 1,023.99 KiB is written 1 MiB
         power, rounded = power + 1, 10**places
     whole, rest = divmod(rounded, 10**places)

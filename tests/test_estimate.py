@@ -4,10 +4,11 @@ from fractions import Fraction
 import pytest
 
 from calculator import Scenario, catalogue, comparison, estimate
-from calculator.caches import MLA, GatedDeltaNet
+from calculator.caches import MLA, FullAttention, GatedDeltaNet, SlidingWindow
 from calculator.errors import LimitError
-from calculator.estimate import EXACT_LIMIT, _number_json
+from calculator.estimate import EXACT_LIMIT, Estimate, LayerTokens, _number_json
 from calculator.locales import LANGUAGES, text
+from calculator.model import ModelPlan
 from calculator.units import human
 
 
@@ -200,6 +201,13 @@ def test_the_curve_counts_all_sequences_and_keeps_the_parts_apart():
 def test_state_layers_hold_no_tokens():
     tokens = answer(model="qwen3.5-397b-a17b", context_tokens=1_000).layer_tokens()
     assert (tokens.held, tokens.unforgetting) == (15_000, 15_000)
+
+
+def test_a_layer_with_two_caches_holds_the_tokens_of_the_longer_one():
+    sizes = {"num_kv_heads": 8, "head_size": 128, "head_size_v": 128}
+    layer = (SlidingWindow(sliding_window=128, **sizes), FullAttention(**sizes))
+    found = Estimate(scenario=Scenario(context_tokens=1_000), plan=ModelPlan(layers=(layer, ())))
+    assert found.layer_tokens() == LayerTokens(held=1_000, unforgetting=1_000)
 
 
 def test_the_json_is_that_of_the_contract():

@@ -122,6 +122,28 @@ def test_a_plan_made_by_the_sliders_can_be_said_by_the_sliders(shape):
     assert found.plan().layers == shape.plan().layers
 
 
+@pytest.mark.parametrize("interleave", Interleave)
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"architecture": Architecture.FULL, "head_size": 64},
+        {"architecture": Architecture.MLA, "qk_rope_head_dim": 0},
+        {"architecture": Architecture.MLA, "index_head_dim": 64},
+        {"architecture": Architecture.WINDOW, "sliding_window": 7},
+        {"architecture": Architecture.WINDOW, "sliding_window": 7, "window_kind": ChunkedLocal.kind},
+        {"architecture": Architecture.STATE, "linear_key_head_dim": 7},
+        {"architecture": Architecture.STATE, "n_groups": 7, "state_kind": Mamba2.kind},
+    ],
+    ids=str,
+)
+def test_every_architecture_comes_back_with_its_numbers(interleave, numbers):
+    shape = Shape(interleave=interleave, **HYBRID, **numbers)
+    found = shape_of(shape.plan())
+    assert {name: getattr(found, name) for name in shape.used()} == {
+        name: getattr(shape, name) for name in shape.used()
+    }
+
+
 WINDOW = SlidingWindow(num_kv_heads=8, head_size=128, head_size_v=128, sliding_window=64)
 OTHER = SlidingWindow(num_kv_heads=8, head_size=128, head_size_v=128, sliding_window=65)
 

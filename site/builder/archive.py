@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 
 
-def pack(files: Mapping[str, bytes]) -> bytes:
+def pack(files: Mapping[str, bytes], level: int = 9) -> bytes:
     """The zip of these files: sorted, one fixed time, no attributes of the machine."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(files):
             info = zipfile.ZipInfo(name, FIXED_TIME)
             info.compress_type = zipfile.ZIP_DEFLATED
             info.create_system = 3
             info.external_attr = 0o644 << 16
-            archive.writestr(info, files[name], compresslevel=9)
+            archive.writestr(info, files[name], compresslevel=level)
     return buffer.getvalue()
 
 

@@ -38,7 +38,7 @@ def ensure_environment(root: Path) -> Path:
             "making the environment",
             "Python's venv module does not work here: install it (on Debian: apt-get install python3-venv)",
         )
-        install = ["-m", "pip", "install", "--no-compile", "--retries", "2"]
+        install = ["-m", "pip", "install", "--no-compile", "--progress-bar", "off", "--retries", "2"]
         install += ["--disable-pip-version-check", "--require-hashes"]
         _run(
             [str(python), *install, "--requirement", str(lock)],

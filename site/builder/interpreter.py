@@ -60,6 +60,9 @@ def build(
 ) -> None:
     """Writes the archive `source` as bytecode to `target`; of the modules only the imported ones, if told."""
     files = archive.unpack(source.read_bytes())
-    if imported is not None:
-        files = pick(files, imported)
-    target.write_bytes(archive.pack(compile_files(files, compiled)))
+    if imported is None:
+        # Not shipped but read again by the next step.
+        packed = archive.pack(compile_files(files, compiled), level=1)
+    else:
+        packed = archive.pack(compile_files(pick(files, imported), compiled))
+    target.write_bytes(packed)

@@ -126,7 +126,7 @@ def _run_node(
             for file, data in files.items():
                 (work / folder / file).write_bytes(data)
         (work / "stdlib.zip").write_bytes(stdlib)
-        (work / "code.zip").write_bytes(archive.pack(code))
+        (work / "code.zip").write_bytes(archive.pack(code, level=1))
         _follow([str(node()), str(work / "builder/node.mjs"), task, str(work)], what, work / "node.log")
         return {path.name: path.read_bytes() for path in sorted((work / "out").iterdir())}
 

@@ -102,8 +102,10 @@ def _run_pip(missing: list[Requirement], staging: Path) -> None:
         pip = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"TMPDIR": str(staging)})
         try:
             while pip.poll() is None:
-                done = _bytes_below(staging)
-                progress.show(f"{megabytes(done)} of {megabytes(total)}" if total else megabytes(done))
+                done = _bytes_below(staging)  # counts a wheel twice while pip copies it
+                progress.show(
+                    f"{megabytes(min(done, total))} of {megabytes(total)}" if total else megabytes(done)
+                )
                 time.sleep(0.05)
         finally:
             pip.kill()
@@ -112,7 +114,7 @@ def _run_pip(missing: list[Requirement], staging: Path) -> None:
         said = log.read()
     if pip.returncode:
         raise BuildError(_why(what, said))
-    progress.finish(megabytes(_bytes_below(staging)))
+    progress.finish(megabytes(_bytes_below(staging / "wheels")))
 
 
 def _bytes_below(folder: Path) -> int:

@@ -42,12 +42,18 @@ def test_the_formulas_in_symbols():
         (8, 2, 64 * 64 + 2 * 4 * 128),
         (1, 4, 32 * 64 + 2 * 1 * 128),  # one group is copied to every rank
         (8, 16, 8 * 64 + 2 * 1 * 128),  # groups that TP does not divide: as many as ranks
+        (9, 4, 32 * 64 + 2 * 1 * 128),
     ],
 )
 def test_mamba_2_splits_heads_and_copies_groups_that_do_not_divide(groups, tp, columns):
     cache = Mamba2(n_groups=groups, **MAMBA)
     assert cache.convolution_width(tp).value == columns
     assert cache.unit_bytes(Storage(), tp).value == columns * 3 * 2 + (128 // tp) * 64 * 128 * 4
+
+
+def test_what_tensor_parallelism_splits():
+    assert QWEN.split_heads == (16, 64)
+    assert Mamba2(n_groups=8, **MAMBA).split_heads == (128, 8)
 
 
 def test_a_kernel_of_one_keeps_no_convolution_state():
