@@ -4,8 +4,10 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from . import catalogue
+from .check import check
 from .errors import CalculatorError, FieldError
 from .estimate import Estimate, estimate
 from .footprint import QUANTITIES
@@ -22,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _models()
         if options.command == "address":
             return _address()
+        if options.command == "check":
+            return max(_check(path) for path in options.files)
         return _estimate(options)
     except CalculatorError as error:
         print(error.message(options.language), file=sys.stderr)
@@ -34,6 +38,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("models", help=text("en", "cli.models"))
     commands.add_parser("address", help=text("en", "cli.address_keys"))
+    cases = commands.add_parser("check", help=text("en", "cli.check"))
+    cases.add_argument("files", nargs="+", type=Path, metavar="FILE")
     answer = commands.add_parser("estimate", help=text("en", "cli.estimate"))
     answer.add_argument("--address", default="", help=text("en", "cli.address"))
     answer.add_argument("--json", action="store_true", help=text("en", "cli.json"))
@@ -67,6 +73,18 @@ def _address() -> int:
         )
         print(f"| `{item.key}` | {text('en', f'field.{name}')} (`{name}`) | {values} |")
     return 0
+
+
+def _check(path: Path) -> int:
+    """One line per difference, totals by kind; 1 where anything differs."""
+    report = check(path)
+    for found in report.differences:
+        print(f"{found.case}: {found.field}: expected {found.expected}, got {found.got}")
+    for kind, count in sorted(report.cases.items()):
+        print(f"{kind:24}{count - report.failed[kind]:6} of {count}")
+    passed, total = report.cases.total() - report.failed.total(), report.cases.total()
+    print(f"{report.engine} {report.version}: {passed} of {total} cases of {path}")
+    return int(passed < total)
 
 
 def _estimate(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import add, mul
 from typing import TypeAlias, TypeVar
 
-Number: TypeAlias = int | Fraction
+Number: TypeAlias = int | Fraction | float  # float only where an engine computes in doubles
 Operand: TypeAlias = "Number | Expression"
 Counted = TypeVar("Counted", int, "Expression")
 
@@ -146,6 +146,8 @@ def total(terms: Iterable[Expression]) -> Expression:
 
 def plain(number: Number) -> str:
     """Thousands separators; a fraction as a / b."""
+    if isinstance(number, float):
+        return f"{number:,}"
     if number.denominator == 1:
         return f"{int(number):,}"
     return f"{number.numerator:,}/{number.denominator:,}"

@@ -23,7 +23,9 @@ LEVELS = (
     {"shape", "hf_config"},
     {"catalogue"},
     {"scenario", "footprint"},
-    {"estimate"},
+    {"engines"},
+    {"transfer", "reuse"},
+    {"check", "estimate"},
     {"cli"},
     {"__init__", "__main__", "app"},
 )

@@ -1,0 +1,114 @@
+"""Runs files of engine cases and says where we differ from the engine.
+
+A file holds `note` (which engine and version made it) and `cases`: `{id, kind, input, expected}`. Every field of
+`expected` must come out equal; doubles, which two engines' pools use, within 1e-9.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .engines import sglang, vllm
+from .errors import CalculatorError, FieldError
+
+Runner = Callable[[Mapping[str, Any], str], Mapping[str, Any]]  # input, version -> fields
+
+ENGINES: Mapping[str, tuple[tuple[str, ...], Mapping[str, Runner]]] = {
+    "vLLM": (vllm.VERSIONS, vllm.RUNNERS),
+    "SGLang": (sglang.VERSIONS, sglang.RUNNERS),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One field of one case that came out otherwise."""
+
+    case: str
+    field: str
+    expected: object
+    got: object
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a file's cases came to: how many of each kind, how many of them failed, and where."""
+
+    engine: str
+    version: str
+    cases: Counter[str]
+    failed: Counter[str]
+    differences: tuple[Difference, ...]
+
+
+def check(path: Path) -> Report:
+    """Run all cases of a file.
+
+    Raises:
+        FieldError: the file is not one of cases, or of an engine or version that is not known.
+    """
+    content = _read(path)
+    engine, version = _engine(path, content["note"])
+    runners = ENGINES[engine][1]
+    cases: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    differences: list[Difference] = []
+    for case in content["cases"]:
+        found = list(_differences(case, runners, version))
+        cases[case["kind"]] += 1
+        failed[case["kind"]] += bool(found)
+        differences += found
+    return Report(
+        engine=engine, version=version, cases=cases, failed=failed, differences=tuple(differences)
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FieldError("error.cases", field="file", value=str(path), reason=str(error)) from error
+    if not isinstance(content, dict) or not {"note", "cases"} <= content.keys():
+        raise FieldError("error.cases", field="file", value=str(path), reason="no note and cases")
+    return content
+
+
+def _engine(path: Path, note: Mapping[str, str]) -> tuple[str, str]:
+    engine = note.get("engine", "")
+    version = re.match(r"[\d.]+", note.get("source_version", ""))
+    if engine not in ENGINES or version is None or version[0] not in ENGINES[engine][0]:
+        known = "; ".join(f"{name} {', '.join(versions)}" for name, (versions, _) in ENGINES.items())
+        given = f"{engine} {note.get('source_version', '')}"
+        raise FieldError("error.engine", field=str(path), value=given, known=known)
+    return engine, version[0]
+
+
+def _differences(case: Mapping[str, Any], runners: Mapping[str, Runner], version: str) -> Iterator[Difference]:
+    kind = case["kind"]
+    if kind not in runners:
+        yield Difference(case=case["id"], field="kind", expected=kind, got="not known here")
+        return
+    try:
+        got = runners[kind](case["input"], version)
+    except CalculatorError as error:
+        yield Difference(case=case["id"], field="error", expected=case["expected"], got=error.message("en"))
+        return
+    for field, expected in case["expected"].items():
+        if field not in got:
+            yield Difference(case=case["id"], field=field, expected=expected, got="not computed")
+        elif not _equal(expected, got[field]):
+            yield Difference(case=case["id"], field=field, expected=expected, got=got[field])
+
+
+def _equal(expected: object, got: object) -> bool:
+    if isinstance(expected, float) and isinstance(got, float):
+        return math.isclose(expected, got, rel_tol=1e-9)
+    if isinstance(expected, list) and isinstance(got, list | tuple):
+        return len(expected) == len(got) and all(map(_equal, expected, got))
+    if isinstance(expected, dict) and isinstance(got, Mapping):
+        return expected.keys() == got.keys() and all(_equal(expected[key], got[key]) for key in expected)
+    return type(expected) is type(got) and expected == got

@@ -1,0 +1,7 @@
+"""sglang."""
+
+from .cases import RUNNERS
+
+VERSIONS = ("0.5.13",)
+
+__all__ = ["RUNNERS", "VERSIONS"]
