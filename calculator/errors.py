@@ -3,7 +3,8 @@
 CalculatorError
 ├── FieldError        a value outside its field's rules: names field, value, bound and what to do
 ├── LimitError        legal values whose product leaves the exact range (2^53 bytes)
-└── ConfigError       a config.json that is not fully understood: names the key and what to do
+├── ConfigError       a config.json that is not fully understood: names the key and what to do
+└── EngineError       an engine refuses this: the sentence gives the engine's reason
 """
 
 from collections.abc import Mapping
@@ -49,3 +50,7 @@ class ConfigError(CalculatorError):
     def __init__(self, key: str, *, field: str, **values: object) -> None:
         self.field = field
         super().__init__(key, field=field, **values)
+
+
+class EngineError(CalculatorError):
+    """An engine refuses this: the sentence gives the engine's reason."""

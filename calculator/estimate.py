@@ -227,6 +227,8 @@ def _amounts_json(amounts: Amounts) -> dict[str, object]:
 
 
 def _number_json(number: Number) -> object:
+    if isinstance(number, float):
+        return number
     if number.denominator == 1:
         return int(number)
     return {"numerator": number.numerator, "denominator": number.denominator}

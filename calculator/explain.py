@@ -5,7 +5,7 @@ differ: its value, its text in symbols (`H · (d + d_v) · s`) and its text in n
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import reduce
@@ -26,10 +26,11 @@ class Sign(Enum):
     QUOTIENT = ("{} / {}", 2, (2, 3))
     FLOOR = ("⌊{} / {}⌋", 3, (2, 3))
     CEILING = ("⌈{} / {}⌉", 3, (2, 3))
+    WHOLE = ("⌊{}⌋", 3, (1,))
     LEAST = ("min({}, {})", 3, (1, 1))
     MOST = ("max({}, {})", 3, (1, 1))
 
-    def __init__(self, shape: str, strength: int, needed: tuple[int, int]) -> None:
+    def __init__(self, shape: str, strength: int, needed: tuple[int, ...]) -> None:
         self.shape = shape
         self.strength = strength
         self.needed = needed
@@ -68,7 +69,7 @@ class Expression:
 
     def __floordiv__(self, other: Operand) -> "Expression":
         right = lift(other)
-        return Expression(self.value // right.value, sign=Sign.FLOOR, parts=(self, right))
+        return Expression(int(self.value // right.value), sign=Sign.FLOOR, parts=(self, right))
 
     @property
     def symbols(self) -> str:
@@ -108,6 +109,18 @@ def least(a: Counted, b: Operand) -> Counted:
         right = lift(b)
         return Expression(min(a.value, right.value), sign=Sign.LEAST, parts=(a, right))
     return min(a, int(lift(b).value))
+
+
+def whole(a: Operand) -> Expression:
+    """`a` without its fraction, which an engine cuts off."""
+    part = lift(a)
+    return Expression(int(part.value), sign=Sign.WHOLE, parts=(part,))
+
+
+def double(a: Operand) -> Expression:
+    """`a` as an IEEE double, where an engine computes in doubles."""
+    part = lift(a)
+    return replace(part, value=float(part.value))
 
 
 def ceiling(a: Operand, b: Operand) -> Expression:
