@@ -6,7 +6,7 @@ from typing import Any
 from ...caches import MLA, FullAttention, IndexKey
 from ...errors import EngineError, FieldError
 from ...explain import lift
-from ...formats import FP4_E2M1, FP8_DS_MLA, Row, Storage, StorageFormat
+from ...formats import BF16, FP4_E2M1, FP8, FP8_DS_MLA, FP16, FP32, Row, Storage, StorageFormat
 from . import deepseek_v4
 from .buffers import Extent, Pool
 from .cell import latent_format
