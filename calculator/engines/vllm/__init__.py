@@ -1,7 +1,6 @@
-"""vllm."""
+"""vLLM: pages, groups, blocks and what a request takes of them."""
 
 from .cases import RUNNERS
-
-VERSIONS = ("0.22.0",)
+from .rules import VERSIONS
 
 __all__ = ["RUNNERS", "VERSIONS"]
