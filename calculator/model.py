@@ -22,11 +22,14 @@ class ModelPlan:
     """An ordered list of layers.
 
     `provenance` says for each size which config key it came from, or how it was derived;
-    `warnings` are sentences (catalogue key, values) about what was read but not counted.
+    `warnings` are sentences (catalogue key, values) about what was read but not counted;
+    `kv_format` and `state_dtype` are the formats that the checkpoint asks for: offered, not applied.
     """
 
     layers: tuple[Layer, ...]
     context_hint: int | None = None
+    kv_format: str | None = field(default=None, compare=False)
+    state_dtype: str | None = field(default=None, compare=False)
     provenance: Mapping[str, str] = field(default_factory=dict, compare=False)
     warnings: tuple[tuple[str, Mapping[str, object]], ...] = field(default=(), compare=False)
 

@@ -1,76 +1,52 @@
-"""What one model_type adds to the general rules. The table itself is in `families.py`."""
+"""The words for what a layer does, and what one model_type adds to the general rules.
+
+The table of families is in `families.py`.
+"""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 FULL = "full_attention"
 SLIDING = "sliding_attention"
-LINEAR = "linear_attention"
-INDEXED = "indexed_attention"
-
-# Keys that change what is cached. One that is set and that the family does not list under `reads` is
-# refused: the file then describes a mechanism that the general rules would leave out of the total.
-MECHANISMS = (
-    "add_cross_attention",
-    "attention_chunk_size",
-    "attention_head_dim",
-    "attention_k_eq_v",
-    "attn_config",
-    "attn_layer_indices",
-    "attn_layer_period",
-    "attn_type_list",
-    "block_configs",
-    "block_types",
-    "compress_ratios",
-    "cross_attention_layers",
-    "full_attention_interval",
-    "full_attn_idxs",
-    "global_head_dim",
-    "hybrid_layer_pattern",
-    "hybrid_override_pattern",
-    "index_head_dim",
-    "index_topk_freq",
-    "index_topk_pattern",
-    "indexer_types",
-    "is_encoder_decoder",
-    "kv_channels",
-    "kv_lora_rank",
-    "kv_source_layers",
-    "layer_group_size",
-    "layers_block_type",
-    "linear_attn_config",
-    "linear_num_value_heads",
-    "mamba_num_heads",
-    "max_window_layers",
-    "multi_query",
-    "multi_query_attention",
-    "num_attention_groups",
-    "num_global_key_value_heads",
-    "num_kv_shared_layers",
-    "per_layer_config",
-    "sliding_window",
-    "sliding_window_pattern",
-    "sparse_attention_config",
-    "swa_head_dim",
-    "swa_num_key_value_heads",
-    "use_bidirectional_attention",
-    "use_cla",
-    "v_head_dim",
-)
+CHUNKED = "chunked_attention"
+LINEAR = "linear_attention"  # one of several recurrences: the other keys decide
+LIGHTNING = "lightning_attention"
+INDEXED = "indexed_attention"  # full attention to the tokens that an index selects
+SPARSE = "sparse_attention"  # the same beside ordinary keys and values
+CROSS = "cross_attention"
+HYBRID = "hybrid"  # attention and Mamba in the same layer
+MAMBA = "mamba"
+CONVOLUTION = "conv"
+RECURRENT = "recurrent"  # RG-LRU
+RWKV = "rwkv"
+WINDOW_ONLY = "window_only"  # the three layers of DeepSeek-V4
+COMPRESSED = "compressed_sparse_attention"
+HEAVILY_COMPRESSED = "heavily_compressed_attention"
+ENCODER = "encoder_attention"
+NOTHING = "none"
+SHARED = "shared"  # reads the cache of an earlier layer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """How the configuration class of one model_type differs from the general rules.
+    """How the configuration class of one model_type differs from the general rules; an empty field does not.
 
-    `words` are the layer words it may use, the first for every layer of a file without any pattern;
-    `reads` are the keys of MECHANISMS that it reads; of each tuple in `needs` one key must be in the file;
-    `computed` are the keys that the class works out from others when they are absent or null;
-    `defaults` are the class's numbers for absent keys (transformers 5.24).
+    `pattern` is repeated over the layers of a file that gives none; `words` are layer words that mean
+    something else here; `means` are keys under another name (general key: this family's); `ignores` are keys
+    that its code does not use, or uses for something else; of each tuple in `needs` the file must have one;
+    `defaults` are the class's values for absent keys, beside those in `class_defaults.json`; `lightning` says
+    what linear attention is where no key tells; `encoder_length` is the key of a fixed encoder length; `note`
+    is a sentence to show.
     """
 
-    words: tuple[str, ...] = (FULL,)
-    reads: Set[str] = frozenset()
+    pattern: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+    means: Mapping[str, str] = field(default_factory=dict)
+    ignores: Set[str] = frozenset()
     needs: tuple[tuple[str, ...], ...] = ()
-    computed: Set[str] = frozenset()
-    defaults: Mapping[str, int] = field(default_factory=dict)
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    lightning: bool = False
+    encoder_length: str = ""
+    attentions_per_layer: int = 1
+    attention_widening: int = 1  # attention works on this many times hidden_size
+    note: str = ""

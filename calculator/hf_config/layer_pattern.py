@@ -1,72 +1,172 @@
-"""Which layer does what, as one word per layer."""
+"""Which layer does what, as one word per layer: lists and patterns of the file, in order of precedence."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from ..errors import ConfigError
-from .family import FULL, LINEAR, SLIDING
-from .reader import Reader, shown
-from .window import window
+from . import family as words
+from .family import FULL, LINEAR, MAMBA, NOTHING, SLIDING
+from .latent import compressed_words
+from .numbered import numbered_words
+from .periodic import periodic_words, windowed_words
+from .reader import Reader
 
-# Older words, as transformers 5 renames them.
-RENAMED = {"attention": "full_attention", "deepseek_sparse_attention": "indexed_attention"}
-# Layer i is full when (i + 1) is a multiple of the key's number; the others do this.
-PERIODS = {"sliding_window_pattern": SLIDING, "full_attention_interval": LINEAR}
+# The words of published files and of transformers 5; a family may mean something else by one of them.
+WORDS: Mapping[str, str] = {
+    "attention": FULL,
+    "deepseek_sparse_attention": words.INDEXED,
+    "mamba": MAMBA,
+    "mamba2": MAMBA,
+    "moe": NOTHING,
+    "mlp": NOTHING,
+    **{
+        word: word
+        for word in (
+            FULL,
+            SLIDING,
+            LINEAR,
+            words.CHUNKED,
+            words.INDEXED,
+            words.COMPRESSED,
+            words.HEAVILY_COMPRESSED,
+            words.CONVOLUTION,
+            words.HYBRID,
+            words.RECURRENT,
+        )
+    },
+}
+LETTERS: Mapping[str, str] = {"M": MAMBA, "*": FULL, "-": NOTHING, "E": NOTHING}
+LISTS = ("layer_types", "layers_block_type")
+CODES: Mapping[str, Mapping[int, str]] = {
+    "hybrid_layer_pattern": {0: FULL, 1: SLIDING},
+    "attn_type_list": {0: words.LIGHTNING, 1: FULL},
+}
+# A list of words wins over all of these.
+SUPERSEDED = (
+    *LISTS,
+    "attention_chunk_size",
+    "attn_layer_indices",
+    "attn_layer_period",
+    "block_types",
+    "_block_types",
+    "compress_ratios",
+    "full_attention_interval",
+    "full_attn_idxs",
+    "global_attn_every_n_layers",
+    "hybrid_layer_ids",
+    "hybrid_override_pattern",
+    "layer_group_size",
+    "max_window_layers",
+    "sliding_window",
+    "sliding_window_pattern",
+    "_sliding_window_pattern",
+)
+
+Rule = Callable[[Reader, int, int], Sequence[str] | None]  # reader, layers, draft layers -> words
 
 
-def layer_words(reader: Reader, count: int, lengths: Collection[int]) -> Sequence[str]:
-    """The words of `count` layers; a list in the file wins over every other key.
+def layer_words(reader: Reader, count: int, drafts: int) -> Sequence[str]:
+    """The words of `count` layers, and of those draft layers that the file lists behind them.
 
     Raises:
-        ConfigError: a list of another length than `lengths`, or a word the family does not know.
+        ConfigError: a list of another length, or a word, letter or number that is not known.
     """
-    for rule in (_listed, _coded, _periodic, _windowed):
-        words = rule(reader, count, lengths)
-        if words is not None:
-            return words
-    reader.provenance["layer_pattern"] = "every layer alike"
-    return [reader.family.words[0]] * count
+    for rule in RULES:
+        found = rule(reader, count, drafts)
+        if found is not None:
+            return [reader.family.words.get(word, word) for word in found]
+    pattern = reader.family.pattern or (FULL,)
+    named = f"class default of {reader.name}" if reader.family.pattern else "every layer alike"
+    reader.record.origins["layer_pattern"] = {"": [named]}
+    return [pattern[layer % len(pattern)] for layer in range(count)]
 
 
-def _listed(reader: Reader, count: int, lengths: Collection[int]) -> Sequence[str] | None:
-    listed = reader.items("layer_types", lengths)
-    if listed is None:
-        return None
-    reader.provenance["layer_pattern"] = reader.path("layer_types")
-    return [_known_word(reader, position, word) for position, word in enumerate(listed)][:count]
+def listed_count(reader: Reader) -> int | None:
+    """The number of layers of a file that gives only a list of them."""
+    for key in (*LISTS, "block_configs"):
+        if reader.has(key):
+            return len(reader.items(key) or ())
+    return len(reader.word("hybrid_override_pattern") or "") or None
 
 
-def _known_word(reader: Reader, position: int, word: object) -> str:
-    current = RENAMED.get(word, word) if isinstance(word, str) else None
-    if current not in reader.family.words:
-        path = f"{reader.path('layer_types')}[{position}]"
-        raise ConfigError("config.word", field=path, value=shown(word), known=", ".join(reader.family.words))
-    return current
-
-
-def _coded(reader: Reader, count: int, lengths: Collection[int]) -> Sequence[str] | None:
-    codes = reader.items("attn_type_list", lengths)
-    if codes is None:
-        return None
-    for position, code in enumerate(codes):
-        if type(code) is not int or code != 1:
-            path = f"{reader.path('attn_type_list')}[{position}]"
-            raise ConfigError("config.word", field=path, value=shown(code), known="1")
-    reader.provenance["layer_pattern"] = reader.path("attn_type_list")
-    return [FULL] * count
-
-
-def _periodic(reader: Reader, count: int, _: Collection[int]) -> Sequence[str] | None:
-    for key, other in PERIODS.items():
-        period = reader.optional(key)
-        if period is not None:
-            reader.provenance["layer_pattern"] = period.origin
-            return [FULL if (layer + 1) % period.value == 0 else other for layer in range(count)]
+def _listed(reader: Reader, count: int, drafts: int) -> Sequence[str] | None:
+    for key in LISTS:
+        listed = reader.per_layer(key, count, drafts)
+        if listed is not None:
+            reader.skip(*SUPERSEDED)
+            return _told(
+                reader, key, [_word(reader, key, position, word) for position, word in enumerate(listed)]
+            )
     return None
 
 
-def _windowed(reader: Reader, count: int, _: Collection[int]) -> Sequence[str] | None:
-    found = window(reader)
-    if found is None:
+def _word(reader: Reader, key: str, position: int, word: object) -> str:
+    known = WORDS.get(word) if isinstance(word, str) else None
+    if known is None:
+        raise reader.unknown_word(key, position, word, ", ".join(WORDS))
+    return known
+
+
+def _lettered(reader: Reader, count: int, drafts: int) -> Sequence[str] | None:
+    letters = reader.word("hybrid_override_pattern")
+    if letters is None:
         return None
-    reader.provenance["layer_pattern"] = found.origin
-    return [SLIDING] * count
+    reader.as_long("hybrid_override_pattern", letters, count, drafts)
+    for position, letter in enumerate(letters):
+        if letter not in LETTERS:
+            raise reader.unknown_word("hybrid_override_pattern", position, letter, ", ".join(LETTERS))
+    return _told(reader, "hybrid_override_pattern", [LETTERS[letter] for letter in letters])
+
+
+def _coded(reader: Reader, count: int, drafts: int) -> Sequence[str] | None:
+    for key, meaning in CODES.items():
+        codes = reader.per_layer(key, count, drafts)
+        if codes is None:
+            continue
+        for position, code in enumerate(codes):
+            if type(code) is not int or code not in meaning:
+                raise reader.unknown_word(key, position, code, ", ".join(map(str, meaning)))
+        if key == "hybrid_layer_pattern":
+            reader.skip("attention_chunk_size")  # MiMo-V2 has both and no chunks
+        return _told(reader, key, [meaning[code] for code in codes if isinstance(code, int)])
+    return None
+
+
+def _compressed(reader: Reader, count: int, drafts: int) -> Sequence[str] | None:
+    found = compressed_words(reader, count, drafts)
+    return None if found is None else _told(reader, "compress_ratios", found)
+
+
+def _cycled(reader: Reader, count: int, _: int) -> Sequence[str] | None:
+    for key in ("block_types", "_block_types"):
+        cycle = reader.items(key)
+        if cycle:
+            named = [_word(reader, key, position, word) for position, word in enumerate(cycle)]
+            return _told(reader, key, [named[layer % len(named)] for layer in range(count)])
+    return None
+
+
+def _derived(rule: Callable[[Reader, int], tuple[str, Sequence[str]] | None]) -> Rule:
+    """A rule that says which key decided."""
+
+    def applied(reader: Reader, count: int, _: int) -> Sequence[str] | None:
+        found = rule(reader, count)
+        return None if found is None else _told(reader, *found)
+
+    return applied
+
+
+def _told(reader: Reader, key: str, found: Sequence[str]) -> Sequence[str]:
+    default = "" if reader.has(key) else f"class default of {reader.name}"
+    reader.record.origins["layer_pattern"] = {"": [default or reader.path(key)]}
+    return found
+
+
+RULES: Collection[Rule] = (
+    _listed,
+    _compressed,
+    _lettered,
+    _coded,
+    _cycled,
+    _derived(numbered_words),
+    _derived(periodic_words),
+    _derived(windowed_words),
+)

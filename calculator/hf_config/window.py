@@ -1,27 +1,56 @@
-"""Sliding windows: whether there is one, and how wide."""
+"""Sliding windows and chunks: whether they count, and how wide they are."""
 
-from ..caches import SlidingWindow
+from ..caches import ChunkedLocal, FullAttention, SlidingWindow
 from ..errors import ConfigError
-from .heads import head_sizes
-from .reader import Found, Reader
+from .context import stated_context
+from .found import Found
+from .heads import full_sizes, sliding_sizes
+from .reader import Reader
+
+WINDOW = ("sliding_window", "attention_window_size", "sliding_window_size")
 
 
-def window(reader: Reader) -> Found | None:
-    """The window that counts; None where the file has none or switches it off."""
-    return reader.optional("sliding_window") if reader.flag("use_sliding_window", absent=True) else None
+def is_switched_off(reader: Reader) -> bool:
+    """Whether the file, or the class where the file is silent, says that the window is not used.
+
+    A class with `max_window_layers` (Qwen2 and 3) uses no window unless told to.
+    """
+    return not reader.flag("use_sliding_window", absent=not reader.has("max_window_layers"))
 
 
-def sliding_attention(reader: Reader) -> SlidingWindow:
-    """Keys and values of the last tokens.
+def never_binds(reader: Reader, width: Found) -> bool:
+    """Whether a window is at least as wide as the context that the file states; noted where it is."""
+    context = stated_context(reader)
+    if context is None or width.value < context.value:
+        return False
+    reader.note("config.note.window", width.key, value=width.value, context=context.value)
+    return True
+
+
+def sliding_attention(reader: Reader) -> SlidingWindow | FullAttention:
+    """Keys and values of the last tokens, or of all where the window never drops one.
 
     Raises:
         ConfigError: the layers slide but the window is missing or switched off.
     """
-    if not reader.flag("use_sliding_window", absent=True):
-        field, other = reader.path("use_sliding_window"), reader.provenance["layer_pattern"]
-        raise ConfigError("config.contradiction", field=field, value="false", other=other)
-    width = reader.whole("sliding_window")
-    context = reader.optional("max_position_embeddings")
-    if context and width.value >= context.value:  # it never drops a token, but engines still treat it as one
-        reader.note("config.note.window", width.key, value=width.value, context=context.value)
-    return reader.cache(SlidingWindow, sliding_window=width, **head_sizes(reader))
+    if is_switched_off(reader):
+        field = reader.path("use_sliding_window")
+        raise ConfigError(
+            "config.contradiction",
+            field=field,
+            value="false",
+            other=reader.path("layer_types"),
+            second="sliding_attention",
+        )
+    width, sizes = reader.needed(*WINDOW), sliding_sizes(reader)
+    if never_binds(reader, width):
+        return reader.cache(FullAttention, **sizes)
+    return reader.cache(SlidingWindow, sliding_window=width, **sizes)
+
+
+def chunked_attention(reader: Reader) -> ChunkedLocal | FullAttention:
+    """Keys and values of the current chunk, or of all where the context is one chunk."""
+    width, sizes = reader.whole("attention_chunk_size"), full_sizes(reader)
+    if never_binds(reader, width):
+        return reader.cache(FullAttention, **sizes)
+    return reader.cache(ChunkedLocal, attention_chunk_size=width, **sizes)

@@ -1,0 +1,103 @@
+"""Keys that would change what is cached: one that is set, and that no rule has looked at, is refused."""
+
+import re
+
+from ..errors import ConfigError
+from .plain_text import shown
+from .reader import Reader
+
+MECHANISMS = frozenset(
+    (
+        "add_cross_attention",
+        "attention_chunk_size",
+        "attention_other_setting",
+        "attn_config",
+        "attn_layer_indices",
+        "attn_layer_period",
+        "attn_type_list",
+        "block_configs",
+        "block_types",
+        "compress_ratios",
+        "conv_L_cache",
+        "cross_attention_layers",
+        "full_attention_interval",
+        "full_attn_idxs",
+        "global_attn_every_n_layers",
+        "hybrid_layer_ids",
+        "hybrid_layer_pattern",
+        "hybrid_override_pattern",
+        "index_head_dim",
+        "index_topk_freq",
+        "index_topk_pattern",
+        "indexer_types",
+        "kv_lora_rank",
+        "kv_source_layers",
+        "layer_group_size",
+        "layers_block_type",
+        "linear_attn_config",
+        "linear_num_heads",
+        "linear_num_value_heads",
+        "lru_width",
+        "mamba_num_heads",
+        "mamba_n_heads",
+        "max_window_layers",
+        "multi_query",
+        "multi_query_attention",
+        "num_attention_groups",
+        "num_kv_shared_layers",
+        "per_layer_config",
+        "sliding_window",
+        "sliding_window_pattern",
+        "sparse_attention_config",
+        "swa_head_dim",
+        "swa_num_key_value_heads",
+        "use_cla",
+        "v_head_dim",
+    )
+)
+# Words in a key of a model that we do not know which speak of layers, windows, latents, states or sharing.
+SUSPECT = re.compile(
+    r"window|latent|lora_rank|lora_dim|kv_|_kv|key_value|recurren|(^|_)ssm|mamba|rwkv|gla(_|$)|delta|linear_(attn|attention|num|key|value)"
+    r"|conv(1d)?_(kernel|size|width|dim|l_)|short_conv|d_conv|d_state|state_(size|dim)|layer_types|layer_type|layers?_block|block_types|layers?_pattern"
+    r"|attn_(type|layer)|attention_(type|layer|chunk|interval|pattern)|chunk_attention|local_attention|global_attention|hybrid"
+    r"|compress|indexer|index_|cross_attention|cross_layer|sink_tokens|memory_(tokens|size|len)|mem_len|cache_(size|len|dim)"
+    r"|swa_|(^|_)swa|full_attn|head_dim|(^|_)head_size|v_heads|k_heads|key_dim|value_dim|shared_attention|share_(k|cache)|sparse_attn|sparse_attention|nsa_|moba"
+)
+HARMLESS = frozenset(
+    (
+        "chunk_size_feed_forward",
+        "cross_attention_hidden_size",
+        "index_n_heads",
+        "index_topk",
+        "kv_cache_dtype",
+        "linear_attention_bias",
+        "max_latent_tokens",
+        "mlp_layer_types",
+        "moe_layer_pattern",
+        "qk_head_dim",
+        "qk_nope_head_dim",
+        "q_lora_rank",
+        "o_lora_rank",
+        "rope_head_dim",
+    )
+)
+
+
+def check_all_read(root: Reader, text: Reader) -> None:
+    """Refuse what the rules have left out of the plan.
+
+    Raises:
+        ConfigError: a key that changes the cache was not looked at.
+    """
+    if root.flag("is_encoder_decoder") and not text.flag("is_encoder_decoder"):
+        raise root.unread("is_encoder_decoder")
+    if text.says("use_bidirectional_attention", on=True):
+        raise text.unread("use_bidirectional_attention")
+    for key in text.unseen():
+        if key in MECHANISMS or (not text.known and key not in HARMLESS and SUSPECT.search(key.lower())):
+            raise ConfigError(
+                "config.unread",
+                field=shown(text.path(key)),
+                value=text.shown_value(key),
+                model_type=shown(text.name) if text.name else "–",
+            )
