@@ -1,7 +1,8 @@
 """Runs files of engine cases and says where we differ from the engine.
 
-A file holds `note` (which engine and version made it) and `cases`: `{id, kind, input, expected}`. Every field of
-`expected` must come out equal; doubles, which two engines' pools use, within 1e-9.
+A file holds `note` (which engine and version made it) and `cases`: `{id, kind, input, expected}`. Every field
+of `expected` must come out equal; doubles, which two engines' pools use, within 1e-9. A file of reference
+models holds `models` instead: their configurations must give their groups and bytes.
 """
 
 import json
@@ -15,6 +16,7 @@ from typing import Any
 
 from .engines import sglang, vllm
 from .errors import CalculatorError, FieldError
+from .golden_models import differences as model_differences
 
 Runner = Callable[[Mapping[str, Any], str], Mapping[str, Any]]  # input, version -> fields
 
@@ -22,6 +24,11 @@ ENGINES: Mapping[str, tuple[tuple[str, ...], Mapping[str, Runner]]] = {
     "vLLM": (vllm.VERSIONS, vllm.RUNNERS),
     "SGLang": (sglang.VERSIONS, sglang.RUNNERS),
 }
+
+SHAPES = (
+    {"note", "cases"},
+    {"models"},
+)  # what a file has when it holds engine cases, and when reference models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +52,15 @@ class Report:
     differences: tuple[Difference, ...]
 
 
-def check(path: Path) -> Report:
-    """Run all cases of a file.
+def check(path: Path, configs: Path | None = None) -> Report:
+    """Run all cases of a file; `configs` is the folder of the configurations that a file of models names.
 
     Raises:
         FieldError: the file is not one of cases, or of an engine or version that is not known.
     """
     content = _read(path)
+    if "models" in content:
+        return _check_models(path, content["models"], configs)
     engine, version = _engine(path, content["note"])
     runners = ENGINES[engine][1]
     cases: Counter[str] = Counter()
@@ -62,9 +71,7 @@ def check(path: Path) -> Report:
         cases[case["kind"]] += 1
         failed[case["kind"]] += bool(found)
         differences += found
-    return Report(
-        engine=engine, version=version, cases=cases, failed=failed, differences=tuple(differences)
-    )
+    return Report(engine=engine, version=version, cases=cases, failed=failed, differences=tuple(differences))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -72,9 +79,35 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise FieldError("error.cases", field="file", value=str(path), reason=str(error)) from error
-    if not isinstance(content, dict) or not {"note", "cases"} <= content.keys():
+    if not isinstance(content, dict) or not any(keys <= content.keys() for keys in SHAPES):
         raise FieldError("error.cases", field="file", value=str(path), reason="no note and cases")
     return content
+
+
+def _check_models(path: Path, models: list[Mapping[str, Any]], configs: Path | None) -> Report:
+    if configs is None:
+        raise FieldError(
+            "error.cases", field="file", value=str(path), reason="name its configurations with --configs"
+        )
+    cases: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    differences: list[Difference] = []
+    for model in models:
+        found = list(_model_differences(model, configs))
+        cases[model["kind"]] += 1
+        failed[model["kind"]] += bool(found)
+        differences += found
+    return Report(
+        engine="config.json", version="models", cases=cases, failed=failed, differences=tuple(differences)
+    )
+
+
+def _model_differences(model: Mapping[str, Any], configs: Path) -> Iterator[Difference]:
+    try:
+        for field, expected, got in model_differences(model, configs):
+            yield Difference(case=model["id"], field=field, expected=expected, got=got)
+    except CalculatorError as error:
+        yield Difference(case=model["id"], field="error", expected="a plan", got=error.message("en"))
 
 
 def _engine(path: Path, note: Mapping[str, str]) -> tuple[str, str]:
@@ -87,7 +120,9 @@ def _engine(path: Path, note: Mapping[str, str]) -> tuple[str, str]:
     return engine, version[0]
 
 
-def _differences(case: Mapping[str, Any], runners: Mapping[str, Runner], version: str) -> Iterator[Difference]:
+def _differences(
+    case: Mapping[str, Any], runners: Mapping[str, Runner], version: str
+) -> Iterator[Difference]:
     kind = case["kind"]
     if kind not in runners:
         yield Difference(case=case["id"], field="kind", expected=kind, got="not known here")

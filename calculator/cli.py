@@ -6,11 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import catalogue
+from . import catalogue, outline
 from .check import check
 from .errors import CalculatorError, FieldError
 from .estimate import Estimate, estimate
 from .footprint import QUANTITIES
+from .hf_config import families, read_config
 from .locales import LANGUAGES, text
 from .scenario import FIELDS, VIEW_FIELDS, Choice, Scenario, open_address
 from .units import exact, human
@@ -25,7 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "address":
             return _address()
         if options.command == "check":
-            return max(_check(path) for path in options.files)
+            return max(_check(path, options.configs) for path in options.files)
+        if options.command == "families":
+            print("\n".join(outline.families_table(families.differences(), len(families.known_types()))))
+            return 0
+        if options.command == "plan":
+            return _plan(options)
         return _estimate(options)
     except CalculatorError as error:
         print(error.message(options.language), file=sys.stderr)
@@ -40,6 +46,12 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("address", help=text("en", "cli.address_keys"))
     cases = commands.add_parser("check", help=text("en", "cli.check"))
     cases.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    cases.add_argument("--configs", type=Path, metavar="DIR", help=text("en", "cli.configs"))
+    commands.add_parser("families", help=text("en", "cli.families"))
+    plan = commands.add_parser("plan", help=text("en", "cli.plan"))
+    plan.add_argument("file", type=Path, metavar="FILE", help=text("en", "cli.plan_file"))
+    plan.add_argument("--json", action="store_true", help=text("en", "cli.plan_json"))
+    plan.add_argument("--draft-layers", action="store_true", help=text("en", "cli.plan_drafts"))
     answer = commands.add_parser("estimate", help=text("en", "cli.estimate"))
     answer.add_argument("--address", default="", help=text("en", "cli.address"))
     answer.add_argument("--json", action="store_true", help=text("en", "cli.json"))
@@ -75,9 +87,18 @@ def _address() -> int:
     return 0
 
 
-def _check(path: Path) -> int:
+def _plan(options: argparse.Namespace) -> int:
+    plan = read_config(options.file, draft_layers=options.draft_layers)
+    if options.json:
+        print(json.dumps(outline.as_json(plan), ensure_ascii=False))
+    else:
+        print("\n".join(outline.report(plan, options.language)))
+    return 0
+
+
+def _check(path: Path, configs: Path | None) -> int:
     """One line per difference, totals by kind; 1 where anything differs."""
-    report = check(path)
+    report = check(path, configs)
     for found in report.differences:
         print(f"{found.case}: {found.field}: expected {found.expected}, got {found.got}")
     for kind, count in sorted(report.cases.items()):

@@ -24,8 +24,8 @@ LEVELS = (
     {"catalogue"},
     {"scenario", "footprint"},
     {"engines"},
-    {"transfer", "reuse"},
-    {"check", "estimate"},
+    {"transfer", "reuse", "golden_models"},
+    {"check", "estimate", "outline"},
     {"cli"},
     {"__init__", "__main__", "app"},
 )

@@ -1,0 +1,116 @@
+"""A plan for people and as JSON: what each layer stores, how that grows, and where its numbers are from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+from .caches import Cache
+from .errors import LimitError
+from .explain import Number
+from .footprint import QUANTITIES, footprint
+from .formats import Storage
+from .locales import text
+from .model import ModelPlan, ranges
+from .units import exact, human
+
+SCHEMA = 1
+HIGHEST = 2**53  # below this the integers of JSON and JavaScript are exact
+STORAGE = Storage()
+FIGURES = QUANTITIES[:3]  # those of one request, whatever its context
+
+
+def sizes(cache: Cache) -> dict[str, int]:
+    """The whole numbers that a cache was made of."""
+    return {item.name: getattr(cache, item.name) for item in fields(cache) if item.metadata.get("bounds")}
+
+
+def figures(plan: ModelPlan) -> dict[str, Number]:
+    """Bytes of one request in the default formats, whole model: growth per token, full windows, states.
+
+    Raises:
+        LimitError: 2^53 bytes or more.
+    """
+    amounts = footprint(plan, STORAGE, 1).amounts(1, 1)
+    found = {name: getattr(amounts, name).value for name in FIGURES}
+    largest = max(found.values())
+    if largest >= HIGHEST:
+        raise LimitError("error.limit", value=int(largest), highest=HIGHEST)
+    return found
+
+
+def as_json(plan: ModelPlan) -> dict[str, object]:
+    """The plan as JSON, schema 1; a fraction is {"numerator", "denominator"}."""
+    return {
+        "schema": SCHEMA,
+        "layers": len(plan.layers),
+        "context_hint": plan.context_hint,
+        "kv_format": plan.kv_format,
+        "state_dtype": plan.state_dtype,
+        **{name: _number(value) for name, value in figures(plan).items()},
+        "groups": [
+            {
+                "layers": list(group.indices),
+                "caches": [
+                    {
+                        "kind": cache.kind,
+                        "growth": cache.growth.value,
+                        "format": cache.stored_in(STORAGE).name,
+                        "sizes": sizes(cache),
+                        "unit_bytes": _number(cache.unit_bytes(STORAGE, 1).value),
+                        "tokens_per_unit": cache.tokens_per_unit,
+                        "bound_tokens": _number(cache.bound.value) if cache.bound else None,
+                    }
+                    for cache in group.caches
+                ],
+            }
+            for group in plan.groups()
+        ],
+        "provenance": dict(plan.provenance),
+        "warnings": [{"key": key, "values": dict(values)} for key, values in plan.warnings],
+    }
+
+
+def _number(value: Number) -> object:
+    if value == int(value):
+        return int(value)
+    return (
+        value
+        if isinstance(value, float)
+        else {"numerator": value.numerator, "denominator": value.denominator}
+    )
+
+
+def report(plan: ModelPlan, language: str) -> Iterator[str]:
+    """The same as lines of text."""
+    for name, value in figures(plan).items():
+        amount = value if not isinstance(value, float) else int(value)
+        yield f"{text(language, f'quantity.{name}')}: {exact(amount)} B = {human(amount)}"
+    for group in plan.groups():
+        numbers = f"{ranges(group.indices)} ({len(group.indices)})"
+        if not group.caches:
+            yield f"{text(language, 'config.layers')} {numbers}: {text(language, 'config.nothing')}"
+        for cache in group.caches:
+            yield f"{text(language, 'config.layers')} {numbers}: {_line(cache, language)}"
+    for size, origin in plan.provenance.items():
+        yield f"  {size}: {origin}"
+    for name, declared in (("kv_format", plan.kv_format), ("state_dtype", plan.state_dtype)):
+        if declared:
+            yield text(language, f"config.{name}", value=declared)
+    for key, values in plan.warnings:
+        yield text(language, key, **values)
+
+
+def _line(cache: Cache, language: str) -> str:
+    unit = cache.unit_bytes(STORAGE, 1)
+    made = ", ".join(f"{name} {value:,}" for name, value in sizes(cache).items())
+    growth = text(language, f"growth.{cache.growth.value}")
+    return f"{text(language, f'kind.{cache.kind}')}; {growth}; {unit.symbols} = {unit.numbers} B; {made}"
+
+
+def families_table(rows: Mapping[str, str], known: int) -> Iterator[str]:
+    """The README's table: the model types with rules of their own; the others of `known` have none."""
+    yield f"{known - len(rows)} of {known} known model types need no rule of their own. The others:"
+    yield ""
+    yield "| model type | what differs from the general rules |"
+    yield "|---|---|"
+    for name, differs in rows.items():
+        yield f"| `{name}` | {differs} |"
