@@ -1,4 +1,4 @@
-"""The one command: `python3 build.py serve | build | test | bench`. Needs Python 3.11 and nothing else.
+"""The one command: `python3 build.py serve | build | test | bench | fuzz`. Needs Python 3.11 and nothing else.
 
 It makes its own environment in .venv from site/locks/host.lock, starts itself again in there, and keeps what
 it downloads or compiles in a cache outside the repository: $KV_CALCULATOR_CACHE, else in the user's caches.
@@ -45,6 +45,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     bench = commands.add_parser("bench", help="measure the start beside the stock flow")
     bench.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     bench.add_argument("--runs", type=int, default=5, help="runs of each flow (default: 5)")
+    fuzz = commands.add_parser("fuzz", help="read changed model configurations: a plan or a refusal, always")
+    fuzz.add_argument("--count", type=int, default=100_000, help="how many (default: 100000)")
     args, rest = parser.parse_known_args(argv)
     if rest and args.command != "test":
         parser.error(f"unknown words: {' '.join(rest)}")
@@ -107,6 +109,12 @@ def bench(args: argparse.Namespace) -> int:
     return subprocess.run(command, cwd=ROOT, env=os.environ | browser, check=False).returncode
 
 
+def fuzz(args: argparse.Namespace) -> int:
+    """Reads changed configurations and reports what became of them."""
+    command = [sys.executable, str(ROOT / "tests/fuzz.py"), "--count", str(args.count)]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
 def _prepare() -> dict[str, str]:
     """What tests and bench need: the built site, and the environment variable that names the browser."""
     browser = find_chromium(ROOT / ".venv")
@@ -114,7 +122,7 @@ def _prepare() -> dict[str, str]:
     return {"KV_CHROMIUM": browser}
 
 
-COMMANDS = {"serve": serve, "build": build_site, "test": test, "bench": bench}
+COMMANDS = {"serve": serve, "build": build_site, "test": test, "bench": bench, "fuzz": fuzz}
 
 
 def run(argv: list[str]) -> int:
