@@ -132,6 +132,8 @@ def common_hit(
         )
         for numbers in together.values()
     ]
+    if len(lookups) == 1:
+        raise EngineError("vllm.one_kind", groups=len(groups))
     # Full attention first: any shorter prefix of its hit is one as well.
     lookups.sort(key=lambda lookup: lookup.group.need is not Need.LEADING_RUN)
     return _fixed_point(lookups, longest, alignment, len(groups))

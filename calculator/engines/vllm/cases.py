@@ -136,6 +136,7 @@ def layer_spec(given: Fields) -> LayerSpec:
         alignment=given.get("alignment"),
         page_size_padded=given.get("page_size_padded"),
         cache_dtype=given.get("cache_dtype_str"),
+        unforgetting=kind is SpecType.FULL and bool(given.get("sliding_window", given.get("attention_chunk_size"))),
     )
 
 
@@ -201,9 +202,11 @@ def _attention(kind: SpecType, given: Fields) -> Cache:
         case SpecType.SINK:
             return SinkAttention(**sizes, sink_len=given.get("sink_len") or 0)
         case _:
+            # Without the hybrid manager a full-attention spec remembers the window or chunk that it was.
             if given.get("sliding_window"):
-                kept = SlidingWindow(**sizes, sliding_window=given["sliding_window"])
-                return kept
+                return SlidingWindow(**sizes, sliding_window=given["sliding_window"])
+            if given.get("attention_chunk_size"):
+                return ChunkedLocal(**sizes, attention_chunk_size=given["attention_chunk_size"])
             return FullAttention(**sizes)
 
 

@@ -9,10 +9,12 @@ from dataclasses import replace
 
 from ...errors import EngineError
 from ...explain import lift
-from ...formats import Storage, StorageFormat
+from ...formats import StorageFormat
 from . import deepseek_v4
 from .group import Group, members
 from .spec import FULL_TYPES, MLA_TYPES, WINDOW_TYPES, LayerSpec, SpecType
+
+UNQUANTISED = StorageFormat(name="uint8", element_bytes=1)
 
 
 def group_layers(specs: Sequence[LayerSpec], *, hybrid_manager: bool = True) -> tuple[Group, ...]:
@@ -113,17 +115,12 @@ def _unforgetting(spec: LayerSpec, block_size: int) -> LayerSpec:
             return replace(spec, unforgetting=True)
         case SpecType.CHUNKED_LOCAL:
             # The engine forgets the quantisation here: what is left is the type of the elements.
-            kv = spec.storage.kv
-            plain = StorageFormat(name=kv.name, element_bytes=kv.element_bytes)
-            return replace(spec, unforgetting=True, storage=_with_kv(spec.storage, plain))
+            kv = spec.storage.kv if spec.storage.kv.element_bytes > 1 else UNQUANTISED
+            return replace(spec, unforgetting=True, storage=replace(spec.storage, kv=kv))
         case SpecType.SLIDING_WINDOW_MLA:
             return replace(spec, unforgetting=True, block_size=block_size)
         case _:
             return spec
-
-
-def _with_kv(storage: Storage, kv: StorageFormat) -> Storage:
-    return storage if type(storage.kv) is StorageFormat else replace(storage, kv=kv)
 
 
 def _mla_key(spec: LayerSpec) -> tuple[object, ...]:

@@ -19,11 +19,6 @@ class Stage:
     groups: tuple[Group, ...]
     available_bytes: int
 
-    @property
-    def caching(self) -> tuple[Group, ...]:
-        """The groups, none if no layer here has a cache."""
-        return self.groups if any(group.present for group in self.groups) else ()
-
     @cached_property
     def bytes_per_block(self) -> Expression:
         """Bytes of one block over all layers of the stage."""
@@ -63,8 +58,15 @@ class Pool:
 
     @cached_property
     def blocks_per_request(self) -> Expression:
-        """Blocks that one request of `max_model_len` tokens takes."""
-        return blocks.blocks_per_request(self.stages[0].groups, self.settings)
+        """Blocks that one request of `max_model_len` tokens takes.
+
+        Raises:
+            EngineError: it takes none, and the engine would divide by zero.
+        """
+        needed = blocks.blocks_per_request(self.stages[0].groups, self.settings)
+        if not needed.value:
+            raise EngineError("vllm.nothing")
+        return needed
 
     @property
     def concurrency(self) -> Fraction:
