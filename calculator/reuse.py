@@ -1,7 +1,7 @@
 """Prefix reuse: what each cache kind needs for a hit, and the common hit of a model with several kinds.
 
-vLLM looks blocks up by their hash, per group of layers; SGLang walks a radix tree. Both are given here as what is
-present, and answer how many tokens need not be computed again.
+vLLM looks blocks up by their hash, per group of layers; SGLang walks a radix tree. Both are given here as
+what is present, and answer how many tokens need not be computed again.
 """
 
 from collections.abc import Hashable, Sequence
@@ -48,7 +48,7 @@ def need(cache: Cache) -> Need:
 
 
 def tokens_needed(cache: Cache, prefix: int) -> int:
-    """How many of `prefix` tokens must be present for all of them to count as computed; a state counts as none."""
+    """How many of `prefix` tokens must be present for all to count as computed; a state counts as none."""
     match need(cache):
         case Need.LEADING_RUN:
             return prefix
@@ -64,8 +64,8 @@ def tokens_needed(cache: Cache, prefix: int) -> int:
 class CachedGroup:
     """A vLLM group of layers and its blocks that are cached, numbered in its own `block_size`.
 
-    `reach` is the window or the chunk in tokens. Groups with equal `spec` are looked up together. `drafted` marks the
-    groups of a drafter; if no group is marked, a drafter concerns all.
+    `reach` is the window or the chunk in tokens. Groups with equal `spec` are looked up together. `drafted`
+    marks the groups of a drafter; if no group is marked, a drafter concerns all.
     """
 
     spec: Hashable
@@ -197,9 +197,7 @@ def _single(group: CachedGroup, longest: int, eagle: bool, shards: int) -> Hit:
     return Hit(tokens=found.blocks * size, real_blocks=(found.real,), alignment=size)
 
 
-def _found(
-    group: CachedGroup, cached: frozenset[int], limit: int, *, drop: bool, alignment: int
-) -> _Found:
+def _found(group: CachedGroup, cached: frozenset[int], limit: int, *, drop: bool, alignment: int) -> _Found:
     """The longest hit of one kind within `limit` tokens. Source: `find_longest_cache_hit` of its manager."""
     blocks = limit // group.block_size
     match group.need:
@@ -261,8 +259,9 @@ def resolve_block_sizes(
 ) -> tuple[int, int]:
     """(tokens that the scheduler aligns to, tokens per block hash).
 
-    `block_sizes` are the groups' and `state_block_sizes` those of them that hold states; `block_size` is the cache's;
-    `hashes_used`: prefix caching or a connector is on. Source: vLLM 0.22.0 `resolve_kv_cache_block_sizes`.
+    `block_sizes` are the groups' and `state_block_sizes` those of them that hold states; `block_size` is the
+    cache's; `hashes_used`: prefix caching or a connector is on. Source: vLLM 0.22.0
+    `resolve_kv_cache_block_sizes`.
 
     Raises:
         EngineError: context parallelism with several groups, or a hash size that does not divide.
@@ -293,9 +292,9 @@ def radix_hit(
 ) -> int:
     """Tokens that SGLang reuses of `matched` ones that are in its radix tree.
 
-    `window` is the engine's (often `sliding_window` - 1) and `window_spans` the stretches of the matched path whose
-    window cache is still present; `snapshots` the depths at which a state was kept; None: the model has none.
-    Source: SGLang 0.5.13 `mem_cache/radix_cache.py`, `swa_radix_cache.py`, `mamba_radix_cache.py`.
+    `window` is the engine's (often `sliding_window` - 1) and `window_spans` the stretches of the matched path
+    whose window cache is still present; `snapshots` the depths at which a state was kept; None: the model has
+    none. Source: SGLang 0.5.13 `mem_cache/radix_cache.py`, `swa_radix_cache.py`, `mamba_radix_cache.py`.
     """
     hit = matched // page_size * page_size
     if window is not None:

@@ -121,7 +121,10 @@ def units(
     token = page / symbol("B", spec.block_size)
     chunk = symbol("chunk", LMCACHE_CHUNK)
     blocks = ceiling(symbol("T", num_tokens), symbol("B", spec.block_size))
-    whole_blocks = layout in (Layout.FLASH_ATTN, Layout.MLA)  # a region then holds whole blocks one after another
+    whole_blocks = layout in (
+        Layout.FLASH_ATTN,
+        Layout.MLA,
+    )  # a region then holds whole blocks one after another
     cross_layer = every // 2 if layout in (Layout.FLASHINFER, Layout.TRITON_ATTN) else every
     return (
         Unit(connector=Connector.NIXL, bytes=block.descriptor),
@@ -172,9 +175,10 @@ def cpu_offload(
     cpu_bytes_to_use: int,
     offloaded_block_size: int | None = None,
 ) -> CpuOffload:
-    """⌊cpu_bytes / (bytes per block · ranks · factor)⌋ host blocks; `cpu_bytes_to_use` is for all ranks together.
+    """⌊cpu_bytes / (bytes per block · ranks · factor)⌋ host blocks.
 
-    Copies of a latent on several ranks are all stored. Source: vLLM 0.22.0 `CPUOffloadingSpec`.
+    `cpu_bytes_to_use` is for all ranks together. Copies of a latent on several ranks are all stored. Source:
+    vLLM 0.22.0 `CPUOffloadingSpec`.
 
     Raises:
         FieldError: a size below its least.

@@ -1,6 +1,8 @@
 """vLLM: pages, groups, blocks and what a request takes of them."""
 
 from .cases import RUNNERS
+from .plan import Allocation, allocate
 from .rules import VERSIONS
+from .settings import MambaMode, Settings
 
-__all__ = ["RUNNERS", "VERSIONS"]
+__all__ = ["RUNNERS", "VERSIONS", "Allocation", "MambaMode", "Settings", "allocate"]

@@ -1,6 +1,7 @@
 """From groups and memory to blocks, and from blocks to requests.
 
-Source: vLLM 0.22.0 `v1/core/kv_cache_utils.py`, `get_kv_cache_configs`. `groups` are those of one pipeline stage.
+Source: vLLM 0.22.0 `v1/core/kv_cache_utils.py`, `get_kv_cache_configs`. `groups` are those of one pipeline
+stage.
 """
 
 from collections.abc import Iterable, Sequence
@@ -70,7 +71,10 @@ def group_pages(group: Group, settings: Settings) -> Expression:
 
 
 def request_bytes(groups: Groups, settings: Settings) -> Expression:
-    """Bytes that one request of `max_model_len` tokens can need. Source: `_max_memory_usage_bytes_from_groups`."""
+    """Bytes that one request of `max_model_len` tokens can need.
+
+    Source: `_max_memory_usage_bytes_from_groups`.
+    """
     if one_container(groups):
         return total(
             symbol("L", len(layers)) * layer_bytes(spec, settings) for spec, layers in groups[0].members
@@ -90,7 +94,7 @@ def fits(groups: Groups, settings: Settings, available_bytes: int) -> bool:
     """Whether one request of `max_model_len` tokens fits; without a cache it always does."""
     if not groups:
         return True
-    return 0 < available_bytes and needed_bytes(groups, settings).value <= available_bytes
+    return available_bytes > 0 and needed_bytes(groups, settings).value <= available_bytes
 
 
 def longest_that_fits(groups: Groups, settings: Settings, available_bytes: int) -> int:
@@ -109,9 +113,10 @@ def longest_that_fits(groups: Groups, settings: Settings, available_bytes: int) 
 
 
 def blocks_per_request(groups: Groups, settings: Settings) -> Expression:
-    """Blocks that one request takes in the engine's concurrency. Source: `get_max_concurrency_for_kv_cache_config`.
+    """Blocks that one request takes in the engine's concurrency.
 
-    Groups with other pages than the first count by their bytes.
+    Groups with other pages than the first count by their bytes. Source:
+    `get_max_concurrency_for_kv_cache_config`.
     """
     if len({group.page.value for group in groups}) == 1:
         return total(symbol("n", group_pages(group, settings)) for group in groups)

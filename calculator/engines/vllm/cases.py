@@ -1,4 +1,4 @@
-"""Answers the cases of the golden file: turns a case's input into the engine's objects and reads off the fields."""
+"""Answers the golden file: turns a case's input into the engine's objects and reads off the fields."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +99,8 @@ class GivenState(State):
         """The shapes as they are."""
         return tuple(StateTensor(shape=tuple(map(lift, shape)), recurrent=True) for shape in self.shapes)
 
-    def unit_bytes(self, storage: Storage, tp: int) -> Expression:  # noqa: ARG002 - each tensor has its own type
+    def unit_bytes(self, storage: Storage, tp: int) -> Expression:  # noqa: ARG002 - each tensor has its own
+    type
         """Elements times their size."""
         return total(
             lift(prod(shape)) * stored(dtype).element_bytes
@@ -136,7 +137,8 @@ def layer_spec(given: Fields) -> LayerSpec:
         alignment=given.get("alignment"),
         page_size_padded=given.get("page_size_padded"),
         cache_dtype=given.get("cache_dtype_str"),
-        unforgetting=kind is SpecType.FULL and bool(given.get("sliding_window", given.get("attention_chunk_size"))),
+        unforgetting=kind is SpecType.FULL
+        and bool(given.get("sliding_window", given.get("attention_chunk_size"))),
     )
 
 
@@ -278,7 +280,7 @@ def turboquant_slot(given: Fields, version: str) -> Fields:
     """Packed bytes of one head's K and V."""
     checked(version)
     preset, width = FORMATS[given["kv_cache_dtype"]], lift(given["head_size"])
-    assert isinstance(preset, TurboQuant)  # noqa: S101 - for the type checker
+    assert isinstance(preset, TurboQuant)
     key, value = preset.key_bytes(width), preset.value_bytes(width)
     return {
         "key_packed_size": _int(key),
@@ -325,7 +327,7 @@ def _state(calculator: str, args: Fields) -> tuple[State, ...]:
         case "linear_attention":
             return (LinearAttention(num_heads=args["num_heads"], head_dim=args["head_dim"]),)
         case _:
-            # The convolutions of KDA do not grow with speculative tokens; its keys may have heads of their own.
+            # KDA's convolutions do not grow with speculative tokens; its keys may have heads of their own.
             kernel = args.get("conv_kernel_size", 4)
             heads, width = args["num_heads"], args["head_dim"]
             return tuple(
@@ -397,7 +399,8 @@ def _stages(given: Fields) -> tuple[list[LayerSpec], list[frozenset[int]]]:
     """All layers in model order, and the numbers of those of each worker."""
     specs = {name: layer_spec(spec) for name, spec in given["specs"].items()}
     workers = given.get("workers") or [given["layers"]]
-    layers, stages = [], []
+    layers: list[LayerSpec] = []
+    stages: list[frozenset[int]] = []
     for names in workers:
         stages.append(frozenset(range(len(layers), len(layers) + len(names))))
         layers += [specs[name] for name in names]
@@ -422,9 +425,7 @@ def kv_cache_config(given: Fields, version: str) -> Fields:
     layers, stages = _stages(given)
     config = given.get("config", {})
     try:
-        groups = group_layers(
-            layers, hybrid_manager=not config.get("disable_hybrid_kv_cache_manager", False)
-        )
+        groups = group_layers(layers, hybrid_manager=not config.get("disable_hybrid_kv_cache_manager", False))
     except EngineError as error:
         return {"error": _errors.get(error.key, error.key)}
     pool = _pool(given, groups, stages)

@@ -13,8 +13,8 @@ Members = tuple[tuple[LayerSpec, tuple[int, ...]], ...]
 class Group:
     """Layers of one block table: their different specs, each with the numbers of its layers.
 
-    A `container` holds layers of one type but different pages (`UniformTypeKVCacheSpecs`). `present` is False on a
-    pipeline stage that has none of the layers.
+    A `container` holds layers of one type but different pages (`UniformTypeKVCacheSpecs`). `present` is False
+    on a pipeline stage that has none of the layers.
     """
 
     members: Members

@@ -1,7 +1,7 @@
 """From the layers of a model to groups with one block table each.
 
-Source: vLLM 0.22.0 `v1/core/kv_cache_utils.py`, `get_kv_cache_groups`. All functions take the specs of all layers in
-model order.
+Source: vLLM 0.22.0 `v1/core/kv_cache_utils.py`, `get_kv_cache_groups`. All functions take the specs of all
+layers in model order.
 """
 
 from collections.abc import Sequence
@@ -147,10 +147,10 @@ def _equal_pages(specs: Sequence[LayerSpec]) -> tuple[Group, ...]:
     smallest, largest = (rule(len(layers) for layers in unified.values()) for rule in (min, max))
     group_size = largest if 2 * largest < 3 * smallest else smallest
     groups = []
-    for spec, layers in unified.items():
-        layers.sort()
-        stride = -(-len(layers) // group_size)
-        groups += [Group(members=((spec, tuple(layers[i::stride])),)) for i in range(stride)]
+    for spec, numbers in unified.items():
+        ordered = sorted(numbers)
+        stride = -(-len(ordered) // group_size)
+        groups += [Group(members=((spec, tuple(ordered[i::stride])),)) for i in range(stride)]
     hidden = [layer for layer, spec in enumerate(specs) if spec.type is SpecType.HIDDEN_STATE]
     for layer in hidden:
         token = int(specs[layer].format.row_bytes(specs[layer].row).value)

@@ -1,17 +1,16 @@
 """Blocks that a request really holds, as a function of its computed tokens.
 
-Before each step the blocks wholly in front of what is still needed are freed; then blocks for the step's tokens
-are taken. Source: vLLM 0.22.0 `v1/core/single_type_kv_cache_manager.py`, called by `allocate_slots`.
+Before each step the blocks wholly in front of what is still needed are freed; then blocks for the step's
+tokens are taken. Source: vLLM 0.22.0 `v1/core/single_type_kv_cache_manager.py`, called by `allocate_slots`.
 """
 
-from ...explain import ceiling
 from .progression import greatest_residue, reaches
 from .settings import MambaMode
 from .spec import LayerSpec, SpecType
 
 
 def _ceiling(a: int, b: int) -> int:
-    return int(ceiling(a, b).value)
+    return -(-a // b)
 
 
 def skipped_tokens(spec: LayerSpec, computed: int) -> int:
@@ -25,12 +24,11 @@ def skipped_tokens(spec: LayerSpec, computed: int) -> int:
             return 0
 
 
-def blocks_held(
-    spec: LayerSpec, computed: int, new: int, *, shards: int = 1, encoder_tokens: int = 0
-) -> int:
-    """Blocks held during a step of `new` tokens after `computed` ones, on one of `shards` context-parallel ranks.
+def blocks_held(spec: LayerSpec, computed: int, new: int, *, shards: int = 1, encoder_tokens: int = 0) -> int:
+    """Blocks held during a step of `new` tokens after `computed` ones, on one of `shards` ranks.
 
-    A layer of cross attention holds the blocks of its `encoder_tokens` all the time.
+    A layer of cross attention holds the blocks of its `encoder_tokens` all the time. In mode `align` the
+    steps of a prompt are those of vLLM's scheduler: whole blocks, but for the last.
     """
     if spec.type is SpecType.ENCODER_ONLY:
         return 0
@@ -41,9 +39,7 @@ def blocks_held(
     return _with_drafts(spec, kept, started=computed > 0)
 
 
-def prefill_peak(
-    spec: LayerSpec, prompt: int, step: int, *, shards: int = 1, encoder_tokens: int = 0
-) -> int:
+def prefill_peak(spec: LayerSpec, prompt: int, step: int, *, shards: int = 1, encoder_tokens: int = 0) -> int:
     """The most blocks held while a prompt is computed in chunks of `step` tokens."""
     full, rest = divmod(prompt, step)
     peaks = [_peak(spec, 0, step, full, shards, encoder_tokens)] if full else []
@@ -60,7 +56,10 @@ def decode_peak(
 
 
 def _reach(spec: LayerSpec) -> int:
-    """w, such that the last w - 1 tokens are still needed: a state needs its newest, and as many as may be undone."""
+    """w, such that the last w - 1 tokens are still needed.
+
+    A state needs its newest position, and as many before it as drafts may be undone.
+    """
     return spec.num_speculative_blocks + 2 if spec.type is SpecType.MAMBA else spec.window or 1
 
 
@@ -93,7 +92,7 @@ def _peak(spec: LayerSpec, first: int, step: int, count: int, shards: int, encod
 
 
 def _window_peak(first: int, step: int, count: int, window: int, block: int) -> int:
-    """max of ⌈(x + step) / B⌉ - ⌊max(0, x - w + 1) / B⌋ over x = first, first + step, …"""
+    """The most of ⌈(x + step) / B⌉ - ⌊max(0, x - w + 1) / B⌋ over x = first, first + step and so on."""
     whole = min(count, max(0, (window - 1 - first) // step + 1))  # steps before anything is skipped
     peak = _ceiling(first + whole * step, block) if whole else 0
     if whole == count:
@@ -109,10 +108,13 @@ def _window_peak(first: int, step: int, count: int, window: int, block: int) -> 
 
 
 def _chunk_peak(first: int, step: int, count: int, chunk: int, block: int) -> int:
-    """max of ⌈(x + step) / B⌉ - ⌊(x - x mod c) / B⌋ over x = first, first + step, …"""
+    """The most of ⌈(x + step) / B⌉ - ⌊(x - x mod c) / B⌋ over x = first, first + step and so on."""
     if chunk % block == 0:
         return _ceiling(greatest_residue(first, step, count, chunk) + step, block)
     # Chunks begin at other places of their block each time: the last step of every chunk counts.
     last = first + (count - 1) * step
-    ends = (min(last, first + ((n + 1) * chunk - 1 - first) // step * step) for n in range(first // chunk, last // chunk + 1))
+    ends = (
+        min(last, first + ((number + 1) * chunk - 1 - first) // step * step)
+        for number in range(first // chunk, last // chunk + 1)
+    )
     return max(_ceiling(x + step, block) - (x - x % chunk) // block for x in ends)

@@ -12,7 +12,7 @@ from .settings import MambaMode
 
 @dataclass(frozen=True, kw_only=True)
 class Alignment:
-    """The block size of attention; that of the states (None: unchanged); the states' page (None: as it is)."""
+    """The block size of attention, that of the states (None: unchanged), the states' page (None: as is)."""
 
     block_size: Expression
     mamba_block_size: Expression | None

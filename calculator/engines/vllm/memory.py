@@ -19,9 +19,9 @@ def available_bytes(
     graph_bytes: int = 0,
     kv_cache_memory_bytes: int | None = None,
 ) -> Expression:
-    """⌈total · utilisation⌉ - weights - peak activations - non-torch growth - CUDA graphs, or what was set outright.
+    """⌈total · utilisation⌉ less weights, peak activations, non-torch growth and CUDA graphs.
 
-    Negative where the other uses leave nothing.
+    What is set outright counts instead. Negative where the other uses leave nothing.
 
     Raises:
         FieldError: a size below zero or above 2^53, a utilisation outside 0 to 1.

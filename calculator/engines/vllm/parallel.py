@@ -32,8 +32,8 @@ def layers_per_stage(num_layers: int, stages: int) -> tuple[int, ...]:
 def check(plan: ModelPlan, settings: Settings) -> None:
     """Refuse what vLLM refuses about parallel sizes before it looks at the caches.
 
-    Source: vLLM 0.22.0 `config/parallel.py`, `config/model.py` `verify_with_parallel_config`, the model code's head
-    splits, `SlidingWindowSpec.max_memory_usage_bytes`.
+    Source: vLLM 0.22.0 `config/parallel.py`, `config/model.py` `verify_with_parallel_config`, the model
+    code's head splits, `SlidingWindowSpec.max_memory_usage_bytes`.
 
     Raises:
         EngineError: with the engine's reason.
@@ -56,4 +56,3 @@ def check(plan: ModelPlan, settings: Settings) -> None:
         heads = cache.num_kv_heads if isinstance(cache, FullAttention) else None
         if dcp > 1 and heads is not None and (tp <= heads or dcp > tp // heads):
             raise EngineError("vllm.dcp_heads", tp=tp, dcp=dcp, heads=heads)
-

@@ -1,12 +1,16 @@
-"""The pool of a set-up: blocks, whether a request fits, how many fit. Source: vLLM 0.22.0 `get_kv_cache_configs`."""
+"""The pool of a set-up: blocks, whether a request fits, how many fit.
+
+Source: vLLM 0.22.0 `v1/core/kv_cache_utils.py`, `get_kv_cache_configs`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
+from ...caches import SinkAttention
 from ...errors import EngineError
-from ...explain import Expression, symbol
+from ...explain import Expression, most, symbol
 from . import blocks
 from .group import Group
 from .settings import Settings
@@ -29,8 +33,8 @@ class Stage:
 class Pool:
     """One pool of blocks, equally many on every rank.
 
-    `settings` has the context that auto-fit chose. Without `fits` the engine does not start; `num_blocks` then is
-    what the memory would hold.
+    `settings` has the context that auto-fit chose. Without `fits` the engine does not start; `num_blocks`
+    then is what the memory would hold.
     """
 
     stages: tuple[Stage, ...]
@@ -53,8 +57,17 @@ class Pool:
 
     @cached_property
     def usable_blocks(self) -> Expression:
-        """Blocks that can hold data: one is the null block, and sinks are taken out once per group."""
+        """Blocks that can hold data: one is the null block."""
         return symbol("blocks", self.num_blocks) - 1
+
+    @property
+    def sink_blocks(self) -> int:
+        """Blocks that attention sinks take for good, once per group. Source: `SinkFullAttentionManager`."""
+        return sum(
+            group.spec.cache.sink_len // group.spec.block_size
+            for group in self.stages[0].groups
+            if isinstance(group.spec.cache, SinkAttention)
+        )
 
     @cached_property
     def blocks_per_request(self) -> Expression:
@@ -75,8 +88,11 @@ class Pool:
 
     @property
     def whole_requests(self) -> Expression:
-        """Requests of `max_model_len` tokens that fit at once, the null block set aside."""
-        return symbol("usable", self.usable_blocks) // symbol("n_request", self.blocks_per_request)
+        """Requests of `max_model_len` tokens that fit at once, the null block and sinks set aside."""
+        free = symbol("usable", self.usable_blocks)
+        if self.sink_blocks:
+            free = free - symbol("sinks", self.sink_blocks)
+        return most(0, free // symbol("n_request", self.blocks_per_request))
 
     @property
     def reported_tokens(self) -> int:

@@ -13,7 +13,7 @@ def floor_sum(count: int, modulus: int, step: int, first: int) -> int:
 
 
 def reaches(first: int, step: int, count: int, modulus: int, residue: int) -> bool:
-    """Whether one of first, first + step, … (`count` of them) leaves at least `residue`, 0 < residue ≤ modulus."""
+    """Whether one of first, first + step, … (`count` of them) leaves `residue` or more, above 0."""
     lifted = floor_sum(count, modulus, step, first + modulus - residue)
     return lifted > floor_sum(count, modulus, step, first)
 

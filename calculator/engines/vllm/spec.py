@@ -132,7 +132,7 @@ class LayerSpec:
     @cached_property
     def row(self) -> Row:
         """What one stored entry of a layer with tokens holds."""
-        assert isinstance(self.cache, TokenCache)  # noqa: S101 - states have no rows
+        assert isinstance(self.cache, TokenCache)
         if isinstance(self.cache, CompressorState):
             return Row(vectors={"state": symbol("d", self.cache.state_width)})
         row = self.cache.row(self.tp)

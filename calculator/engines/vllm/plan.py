@@ -1,0 +1,171 @@
+"""What vLLM allocates for a model: the function that an estimate calls, and its answer."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...errors import EngineError
+from ...explain import Derivation, Expression, symbol
+from ...formats import Storage
+from ...model import ModelPlan
+from . import blocks, parallel
+from .group import Group
+from .grouping import group_layers
+from .growth import admission_cap, request_pages
+from .held import blocks_held, prefill_peak
+from .model import ModelSpecs, model_specs
+from .pool import Pool, Stage, open_pool
+from .rules import checked
+from .settings import Settings
+from .spec import LayerSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """What one rank allocates for a model under the rules of a `version`.
+
+    `groups` are those of the whole model, `stages` what each pipeline stage holds of them; `pool` is None as
+    long as neither memory nor a number of blocks is given. `settings` are those that the engine works with.
+    """
+
+    version: str
+    model: ModelSpecs
+    groups: tuple[Group, ...]
+    stages: tuple[Stage, ...]
+    pool: Pool | None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings with what the engine chose, auto-fit's context included."""
+        return self.model.settings if self.pool is None else self.pool.settings
+
+    @cached_property
+    def widest(self) -> Stage:
+        """The pipeline stage whose blocks have the most bytes."""
+        return max(self.stages, key=lambda stage: stage.bytes_per_block.value)
+
+    @cached_property
+    def bytes_per_block(self) -> Expression:
+        """Bytes of one block on a rank of the widest stage."""
+        return self.widest.bytes_per_block
+
+    @cached_property
+    def request_bytes(self) -> Expression:
+        """The most bytes that one request of `max_model_len` tokens can need on a rank."""
+        requests = (blocks.request_bytes(stage.groups, self.settings) for stage in self.stages)
+        return max(requests, key=lambda request: request.value)
+
+    def held_blocks(self, tokens: int) -> int:
+        """Blocks of a request while its token number `tokens` is decoded, over all groups; 0 for none."""
+        return sum(self._held(group, tokens) for group in self.groups) if tokens else 0
+
+    def held_bytes(self, tokens: int) -> int:
+        """Bytes of these blocks on a rank of the widest stage."""
+        return self.held_blocks(tokens) * int(self.bytes_per_block.value)
+
+    def prefill_peak_bytes(self, prompt: int) -> int:
+        """The most bytes held while a prompt is computed; a bound if groups peak at different steps."""
+        held = sum(
+            prefill_peak(
+                group.spec,
+                prompt,
+                self.settings.max_num_batched_tokens,
+                shards=self.settings.context_parallel_size,
+                encoder_tokens=self.settings.encoder_tokens,
+            )
+            for group in self.groups
+        )
+        return held * int(self.bytes_per_block.value)
+
+    def _held(self, group: Group, tokens: int) -> int:
+        return blocks_held(
+            group.spec,
+            tokens - 1,
+            1,
+            shards=self.settings.context_parallel_size,
+            encoder_tokens=self.settings.encoder_tokens,
+        )
+
+    def different_specs(self) -> tuple[LayerSpec, ...]:
+        """Every different spec once, as it is allocated."""
+        return tuple(dict.fromkeys(spec for group in self.groups for spec, _ in group.members))
+
+    def derivations(self) -> list[Derivation]:
+        """Pages and growth of every different spec, then what the groups and the pool come to."""
+        made = f"vLLM {self.version}"
+        lines = []
+        for number, spec in enumerate(self.different_specs()):
+            name = f"vllm.specs.{number}.{spec.cache.kind}"
+            source = f"{made} {spec.type.value}"
+            lines += [
+                Derivation(quantity=f"{name}.real_page_size_bytes", expression=spec.real_page, source=source),
+                Derivation(quantity=f"{name}.page_size_bytes", expression=spec.page, source=source),
+                Derivation(
+                    quantity=f"{name}.request_pages",
+                    expression=request_pages(spec, self.settings),
+                    source=source,
+                ),
+            ]
+        utils = f"{made} v1/core/kv_cache_utils.py"
+        sums = {"bytes_per_block": self.bytes_per_block, "request_bytes": self.request_bytes}
+        if self.pool is not None and self.groups:
+            sums |= {
+                "num_blocks": self.pool.num_blocks,
+                "usable_blocks": self.pool.usable_blocks,
+                "blocks_per_request": self.pool.blocks_per_request,
+                "whole_requests": self.pool.whole_requests,
+            }
+        return lines + [
+            Derivation(quantity=f"vllm.{name}", expression=expression, source=utils)
+            for name, expression in sums.items()
+        ]
+
+    def admission_caps(self) -> tuple[Expression | None, ...]:
+        """Per group, the most blocks that one request may reserve; None where nothing caps it."""
+        return tuple(admission_cap(group.spec, self.settings) for group in self.groups)
+
+    def padding_bytes(self, spec: LayerSpec) -> Expression:
+        """What a page has beside its entries: scales and padding."""
+        return symbol("page", spec.page) - symbol("real", spec.real_page)
+
+
+def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str) -> Allocation:
+    """What vLLM allocates for `plan`, its caches in the formats of `storage`.
+
+    A request that does not fit is no error: the pool then says so, and which context would.
+
+    Raises:
+        FieldError: a version that is not known.
+        EngineError: the engine refuses the model, a format or the parallel sizes.
+    """
+    checked(version)
+    parallel.check(plan, settings)
+    made = model_specs(plan, storage, settings, version)
+    settings = made.settings
+    groups = group_layers(made.specs, hybrid_manager=not settings.disable_hybrid_kv_cache_manager)
+    if settings.context_parallel_size > 1 and len(groups) > 1:
+        raise EngineError("vllm.cp_groups", groups=len(groups))
+    memory = settings.available_memory_bytes
+    stages = _stages(groups, made, len(plan.layers), memory or 0)
+    known = memory is not None or settings.num_gpu_blocks_override is not None
+    return Allocation(
+        version=version,
+        model=made,
+        groups=groups,
+        stages=stages,
+        pool=open_pool(stages, settings) if known else None,
+    )
+
+
+def _stages(
+    groups: tuple[Group, ...], made: ModelSpecs, num_layers: int, available_bytes: int
+) -> tuple[Stage, ...]:
+    """The groups as each pipeline stage holds them."""
+    found, first = [], 0
+    for count in parallel.layers_per_stage(num_layers, made.settings.pipeline_parallel_size):
+        here = frozenset(number for number, layer in enumerate(made.layers) if first <= layer < first + count)
+        if groups and not here:
+            raise EngineError("vllm.pp_empty", first=first, last=first + count - 1)
+        first += count
+        held = tuple(group.on_stage(here) for group in groups)
+        found.append(Stage(groups=held, available_bytes=available_bytes))
+    return tuple(found)
