@@ -1,7 +1,10 @@
-"""sglang."""
+"""SGLang: bytes per token, pools, buffers, capacity and refusals, as the engine computes them."""
 
 from .cases import RUNNERS
+from .plan import Allocation, Stage, allocate
+from .rules import RULES
+from .settings import Settings
 
-VERSIONS = ("0.5.13",)
+VERSIONS = tuple(RULES)
 
-__all__ = ["RUNNERS", "VERSIONS"]
+__all__ = ["RUNNERS", "VERSIONS", "Allocation", "Settings", "Stage", "allocate"]

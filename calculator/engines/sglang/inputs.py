@@ -18,6 +18,7 @@ from .pools import (
     placeholder_pool,
     sparse_pool,
     state_pool,
+    vectorised_pool,
     window_pool,
 )
 from .requests import request_map
@@ -226,7 +227,8 @@ def device_pool(case: Case, version: str) -> Pool:
     match case["pool"]:
         case "MHATokenToKVPool" | "MHATokenToKVPoolFP4":
             storage = FP4_E2M1 if case["pool"].endswith("FP4") else dtype(case["dtype"])
-            return attention_pool(attention(case, "head_num", "head_dim"), storage, extent(case))
+            build = vectorised_pool if case.get("kv_cache_layout") == "vectorized_5d" else attention_pool
+            return build(attention(case, "head_num", "head_dim"), storage, extent(case))
         case "NoOpMHATokenToKVPool":
             row = attention(case, "head_num", "head_dim")
             return placeholder_pool(row, dtype(case["dtype"]), extent(case))

@@ -11,6 +11,8 @@ from ...formats import FP8_INDEX, HalfByteRow, PackedLatent, Row, StorageFormat
 from .buffers import ELEMENT_BYTES, Buffer, Extent, Pool, Sent, element_of, pages_of
 from .state import StateShape
 
+VECTOR_BYTES = 16  # of the ROCm layout
+
 
 def attention_pool(row: Row, storage: StorageFormat, extent: Extent) -> Pool:
     """K and V of every token: MHATokenToKVPool, or its FP4 variant, whose V is as wide as K."""
@@ -39,11 +41,17 @@ def attention_pool(row: Row, storage: StorageFormat, extent: Extent) -> Pool:
 
 
 def vectorised_pool(row: Row, storage: StorageFormat, extent: Extent) -> Pool:
-    """The same bytes in pages of 16-byte vectors, an option on ROCm."""
+    """The same bytes in pages of 16-byte vectors, an option on ROCm.
+
+    Raises:
+        EngineError: a page or a head of K that is not made of whole vectors.
+    """
     plain = attention_pool(row, storage, extent)
     assert row.heads is not None
     key, value = row.vectors["key"], row.vectors["value"]
-    lanes = symbol("X", 16 // ELEMENT_BYTES[plain.buffers[0].element])
+    lanes = symbol("X", VECTOR_BYTES // ELEMENT_BYTES[plain.buffers[0].element])
+    if extent.page_size % lanes.value or key.value % lanes.value:
+        raise EngineError("sglang.vectorized", value=int(lanes.value))
     pages = extent.rows // extent.page
     shapes = (
         (pages, row.heads, key // lanes, extent.page, lanes),

@@ -23,10 +23,10 @@ class Rules:
     least_requests: int
     most_requests: int
     extra_context: int  # columns of the request map beyond the context
-    hisparse_ratio: int
     host_ratio: float
     # Models whose window layers have a pool of their own; any other gets full-length caches for them.
     hybrid_swa_architectures: frozenset[str]
+    unsplit_with_host_cache: frozenset[str]  # of these, windows are as long as the rest beside a host cache
 
 
 RULES: Mapping[str, Rules] = {
@@ -40,7 +40,6 @@ RULES: Mapping[str, Rules] = {
         least_requests=2048,
         most_requests=4096,
         extra_context=4,
-        hisparse_ratio=2,
         host_ratio=2.0,
         hybrid_swa_architectures=frozenset(
             {
@@ -57,6 +56,9 @@ RULES: Mapping[str, Rules] = {
                 "Step3p5MTP",
                 "Step3p7ForConditionalGeneration",
             }
+        ),
+        unsplit_with_host_cache=frozenset(
+            {"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM", "Step3p5ForCausalLM"}
         ),
     )
 }

@@ -1,0 +1,105 @@
+"""Which configurator and which pools a plan gets, and which formats and options they refuse.
+
+Source: SGLang 0.5.13 `pool_configurator.py` create_memory_pool_configurator, `model_runner_kv_cache_mixin.py`
+_init_pools, `server_args.py`.
+"""
+
+from ...caches import EncoderOnlyAttention
+from ...errors import EngineError
+from ...formats import BF16, FP4_E2M1, FP8, FP8_DS_MLA, FP8_V4, FP16, FP32, HalfByteRow, Storage
+from ...model import ModelPlan
+from .cell import latent_format
+from .deepseek_v4 import V4Options
+from .held import Family, Held
+from .pools import VECTOR_BYTES
+from .rules import Rules
+from .settings import Settings
+from .sizing import AttentionSizing, LatentSizing, Sizing, V4Sizing, WindowSizing
+
+KV_FORMATS = (BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, FP4_E2M1)
+SPARSE_FORMATS = (BF16, FP8, FP8_DS_MLA)
+
+
+def check_supported(plan: ModelPlan, storage: Storage, settings: Settings) -> None:
+    """Formats, platforms and tensor-parallel sizes that the engine has no pool for."""
+    if storage.kv not in KV_FORMATS:
+        raise EngineError("sglang.format", format=storage.kv.name)
+    if settings.platform == "plug-in" or settings.attention_backend == "ascend":
+        raise EngineError("sglang.platform", platform=settings.attention_backend or settings.platform)
+    tp = settings.attention_tp
+    for cache in plan.caches():
+        if not cache.accepts(storage):
+            raise EngineError("sglang.format", format=cache.stored_in(storage).name)
+        if not cache.accepts_tp(tp):
+            raise EngineError("sglang.tp", kind=cache.kind, tp=tp)
+
+
+def has_window_pool(settings: Settings, rules: Rules) -> bool:
+    """Whether window layers of this model class have a pool of their own."""
+    return settings.architecture in ("", *rules.hybrid_swa_architectures)
+
+
+def sizing_of(
+    plan: ModelPlan, held: Held, kind: Family, storage: Storage, settings: Settings, rules: Rules
+) -> Sizing:
+    """The configurator and the pools of a family.
+
+    Raises:
+        EngineError: a format or option that this family's pool does not take.
+    """
+    encoder = any(isinstance(cache, EncoderOnlyAttention) for cache in plan.caches())
+    placeholder = settings.prefill_only or encoder
+    fp4 = isinstance(storage.kv, HalfByteRow)
+    if placeholder and (kind is not Family.ATTENTION or fp4):
+        raise EngineError("sglang.prefill_only", family=kind.value)
+    if settings.hisparse_host_to_device_ratio and kind not in (Family.SPARSE, Family.V4):
+        raise EngineError("sglang.hisparse", family=kind.value)
+    if storage.kv == FP8_V4 and kind is not Family.V4:
+        raise EngineError("sglang.format", format=storage.kv.name)
+    if kind is Family.V4:
+        if fp4:
+            raise EngineError("sglang.format", format=storage.kv.name)
+        return V4Sizing(
+            settings=settings,
+            storage=FP8_V4,
+            held=held,
+            options=V4Options(
+                swa_full_tokens_ratio=settings.swa_full_tokens_ratio or rules.v4_full_tokens_ratio,
+                speculative=settings.speculative_num_draft_tokens > 0,
+                online_c128=settings.online_c128,
+                host_to_device_ratio=settings.hisparse_host_to_device_ratio or 1,
+            ),
+        )
+    if kind is Family.WINDOW:
+        assert held.window is not None
+        ratio = settings.swa_full_tokens_ratio or rules.swa_full_tokens_ratio
+        if settings.hierarchical_cache and settings.architecture in rules.unsplit_with_host_cache:
+            ratio = 1.0
+        return WindowSizing(
+            settings=settings,
+            storage=storage.kv,
+            full=held.full,
+            window=held.window,
+            ratio=ratio,
+        )
+    if held.latent is not None:
+        sparse = held.index is not None
+        if sparse and storage.kv not in SPARSE_FORMATS:
+            raise EngineError("sglang.sparse_format", format=storage.kv.name)
+        return LatentSizing(
+            settings=settings,
+            storage=latent_format(
+                storage.kv, sparse=sparse, backend=settings.dsa_backend, platform=settings.platform
+            ),
+            part=held.latent,
+            index=held.index,
+        )
+    assert held.full is not None
+    if settings.kv_cache_layout == "vectorized_5d":
+        _check_vectorized(settings, plain=not (placeholder or fp4))
+    return AttentionSizing(settings=settings, storage=storage.kv, part=held.full, placeholder=placeholder)
+
+
+def _check_vectorized(settings: Settings, *, plain: bool) -> None:
+    if not plain or settings.platform != "hip":
+        raise EngineError("sglang.vectorized", value=VECTOR_BYTES)
