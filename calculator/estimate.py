@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from . import catalogue
+from .allocation import Allocated, allocate
 from .caches import TokenCache
-from .errors import FieldError, LimitError
+from .errors import EngineError, FieldError, LimitError
 from .explain import Derivation, Number
 from .footprint import QUANTITIES, Amounts, Footprint, Parts, footprint
 from .formats import Storage
@@ -40,10 +41,16 @@ class LayerTokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The answers for one scenario. All bytes are logical: stored elements, no rounding, no padding."""
+    """The answers for one scenario.
+
+    All bytes are logical, stored elements without rounding and padding, but those of `allocated`: what the
+    scenario's engine makes of them. Where the engine refuses, `refusal` is its reason.
+    """
 
     scenario: Scenario
     plan: ModelPlan
+    allocated: Allocated | None = None
+    refusal: EngineError | None = None
 
     @cached_property
     def rank(self) -> Footprint:
@@ -115,7 +122,7 @@ class Estimate:
             )
             for name in QUANTITIES
         ]
-        return caches + sums
+        return caches + sums + list(self.allocated.derivations if self.allocated else ())
 
     def notices(self) -> list[Sentence]:
         """What a reader must know beside the numbers."""
@@ -123,6 +130,12 @@ class Estimate:
         tp = self.scenario.tensor_parallel_size
         if not self._accepts(tp):
             found.append(("notice.tp", {"tp": tp}))
+        if self.refusal:
+            found.append((self.refusal.key, self.refusal.values))
+        if self.allocated:
+            found += self.allocated.notes
+            if not self.allocated.fits:
+                found.append(("notice.memory", {"value": self.scenario.serving.available_memory_bytes}))
         return found
 
     def as_json(self) -> dict[str, object]:
@@ -131,8 +144,8 @@ class Estimate:
         return {
             "schema": SCHEMA,
             "scenario": self.scenario.as_json(),
-            "engine": {"name": "logical", "version": None},
-            "per_rank": _amounts_json(self.per_rank),
+            "engine": {"name": self.scenario.serving.engine, "version": self.scenario.serving.version},
+            "per_rank": _amounts_json(self.allocated.per_rank if self.allocated else self.per_rank),
             "whole_model": _amounts_json(self.whole_model),
             "logical": _amounts_json(self.per_rank),
             "groups": [
@@ -153,7 +166,10 @@ class Estimate:
                 }
                 for group in self.plan.groups()
             ],
-            "capacity": {},
+            "capacity": {
+                figure.name: _number_json(figure.value.value)
+                for figure in (self.allocated.capacity if self.allocated else ())
+            },
             "transfer": {},
             "derivation": [
                 {
@@ -182,7 +198,7 @@ def estimate(scenario: Scenario) -> Estimate:
         FieldError: numbers that do not go together, or a format that a cache cannot be written in.
         LimitError: 2^53 bytes or more.
     """
-    answer = Estimate(scenario=scenario, plan=scenario.plan())
+    answer = _answer(scenario)
     for cache in answer.plan.caches():
         if not cache.accepts(scenario.storage):
             raise FieldError(
@@ -193,6 +209,14 @@ def estimate(scenario: Scenario) -> Estimate:
     if largest >= EXACT_LIMIT:
         raise LimitError("error.limit", value=int(largest), highest=EXACT_LIMIT)
     return answer
+
+
+def _answer(scenario: Scenario) -> Estimate:
+    plan = scenario.plan()
+    try:
+        return Estimate(scenario=scenario, plan=plan, allocated=allocate(scenario, plan))
+    except EngineError as refusal:
+        return Estimate(scenario=scenario, plan=plan, refusal=refusal)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,120 +1,22 @@
-"""Everything the user chose, and its forms: an address, a JSON object, typed text.
+"""Everything the user chose, and its two forms: an address and a JSON object."""
 
-`FIELDS` is the one table of what can be chosen: the address keys, the bounds of the sliders, the options of
-the command line and the table in the README are read from it.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from . import catalogue
-from .caches import MLA, ChunkedLocal, FullAttention, GatedDeltaNet, IndexKey, Mamba2, SlidingWindow, bounds
+from .caches import MLA, bounds
 from .errors import FieldError
+from .fields import FIELDS, VIEW_FIELDS, parse
 from .formats import FORMATS, KV_FORMATS, STATE_FORMATS, Storage
-from .locales import LANGUAGES
 from .model import ModelPlan
-from .shape import MAX_LAYERS, Architecture, Interleave, Shape, shape_of
-from .units import SYSTEMS, parse_count
+from .serving import Serving
+from .shape import Shape, shape_of
 
 ADDRESS_VERSION = "1"
 DEFAULT_MODEL = "deepseek-v3"
-MAX_TOKENS = 2**27
-
-
-@dataclass(frozen=True, kw_only=True)
-class Whole:
-    """A whole number in [lowest, highest]; text may use separators and K, Ki, M, Mi."""
-
-    lowest: int
-    highest: int
-
-    def parse(self, name: str, given: object) -> int:
-        """Raises FieldError, naming the range, for anything but a whole number in it."""
-        bounds = {"lowest": self.lowest, "highest": self.highest}
-        number = given if type(given) is int else parse_count(str(given), name, **bounds)
-        if not self.lowest <= number <= self.highest:
-            raise FieldError("error.range", field=name, value=number, **bounds)
-        return number
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """One of `options`."""
-
-    options: tuple[str, ...]
-
-    def parse(self, name: str, given: object) -> str:
-        """Raises FieldError, naming the options, for anything else."""
-        if given not in self.options:
-            raise FieldError("error.choice", field=name, value=given, options=", ".join(self.options))
-        return self.options[self.options.index(str(given))]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Field:
-    """One thing to choose: its name, its key in the address, the rule of its values."""
-
-    name: str
-    key: str
-    rule: Whole | Choice
-    of_shape: bool = False
-
-
-def _sized(name: str, key: str, owner: type, attribute: str = "") -> Field:
-    lowest, highest = bounds(owner, attribute or name)
-    return Field(name=name, key=key, rule=Whole(lowest=lowest, highest=highest), of_shape=True)
-
-
-def _chosen(name: str, key: str, options: Iterable[str], of_shape: bool = False) -> Field:
-    return Field(name=name, key=key, rule=Choice(options=tuple(options)), of_shape=of_shape)
-
-
-def _table() -> Iterator[Field]:
-    yield _chosen("model", "m", catalogue.ids())
-    yield _chosen("architecture", "a", Architecture, of_shape=True)
-    yield Field(name="num_layers", key="L", rule=Whole(lowest=1, highest=MAX_LAYERS), of_shape=True)
-    yield _sized("num_kv_heads", "h", FullAttention)
-    yield _sized("head_size", "d", FullAttention)
-    yield _sized("head_size_v", "dv", FullAttention)
-    yield _sized("kv_lora_rank", "r", MLA)
-    yield _sized("qk_rope_head_dim", "rope", MLA)
-    yield Field(
-        name="index_head_dim",
-        key="ix",
-        rule=Whole(lowest=0, highest=bounds(IndexKey, "index_head_dim")[1]),
-        of_shape=True,
-    )
-    yield _chosen("window_kind", "wk", (SlidingWindow.kind, ChunkedLocal.kind), of_shape=True)
-    yield _sized("sliding_window", "w", SlidingWindow)
-    yield Field(name="num_global_layers", key="g", rule=Whole(lowest=0, highest=MAX_LAYERS), of_shape=True)
-    yield _chosen("interleave", "il", Interleave, of_shape=True)
-    yield _chosen("state_kind", "sk", (GatedDeltaNet.kind, Mamba2.kind), of_shape=True)
-    yield _sized("linear_num_key_heads", "lkh", GatedDeltaNet)
-    yield _sized("linear_num_value_heads", "lvh", GatedDeltaNet)
-    yield _sized("linear_key_head_dim", "lkd", GatedDeltaNet)
-    yield _sized("linear_value_head_dim", "lvd", GatedDeltaNet)
-    yield _sized("mamba_num_heads", "mh", Mamba2)
-    yield _sized("mamba_head_dim", "md", Mamba2)
-    yield _sized("state_size", "ms", Mamba2)
-    yield _sized("n_groups", "mg", Mamba2)
-    yield _sized("conv_kernel", "k", GatedDeltaNet)
-    yield _chosen("kv_cache_dtype", "f", KV_FORMATS)
-    yield _chosen("state_dtype", "sf", STATE_FORMATS)
-    yield Field(name="tensor_parallel_size", key="tp", rule=Whole(lowest=1, highest=1024))
-    yield Field(name="context_tokens", key="t", rule=Whole(lowest=1, highest=MAX_TOKENS))
-    yield Field(name="num_sequences", key="n", rule=Whole(lowest=1, highest=1_000_000))
-    yield Field(name="compare_tokens", key="ct", rule=Whole(lowest=1, highest=MAX_TOKENS))
-    yield _chosen("units", "u", SYSTEMS)
-    yield _chosen("axes", "ax", ("log", "linear"))
-    yield _chosen("language", "lang", ("auto", *LANGUAGES))
-    yield _chosen("theme", "theme", ("auto", "light", "dark"))
-
-
-FIELDS: Mapping[str, Field] = {item.name: item for item in _table()}
-VIEW_FIELDS = ("compare_tokens", "units", "axes", "language", "theme")  # how it is shown, not what it is
 
 
 @cache
@@ -132,6 +34,7 @@ class Scenario:
     shape: Shape | None = field(default_factory=lambda: catalogue_shape(DEFAULT_MODEL))
     kv_cache_dtype: str = KV_FORMATS[0]
     state_dtype: str = STATE_FORMATS[0]
+    serving: Serving = Serving()
     tensor_parallel_size: int = 1
     context_tokens: int = 100_000
     num_sequences: int = 1
@@ -159,7 +62,10 @@ class Scenario:
 
     def value(self, name: str) -> Any:
         """The value of a field of `FIELDS`, or None where the model does not have it."""
-        return getattr(self.shape, name, None) if FIELDS[name].of_shape else getattr(self, name)
+        item = FIELDS[name]
+        if item.of_shape:
+            return getattr(self.shape, name, None)
+        return getattr(self.serving if item.of_serving else self, name)
 
     def changed(self, values: Mapping[str, object]) -> "Scenario":
         """This scenario with `values`, typed text or numbers by field name. A new model brings its own shape.
@@ -180,7 +86,8 @@ class Scenario:
             own["kv_lora_rank"] = _rank(width, rope)
         if own:
             scenario = replace(scenario, shape=replace(shape, **own))
-        scenario = replace(scenario, **parsed)
+        served = {name: parsed.pop(name) for name in list(parsed) if FIELDS[name].of_serving}
+        scenario = replace(scenario, **parsed, serving=scenario.serving.changed(served))
         scenario.plan()
         return scenario
 
@@ -241,14 +148,6 @@ def _take_nearest(values: dict[str, object], error: FieldError) -> None:
     match error.value, error.values.get("lowest"), error.values.get("highest"):
         case int(number), int(lowest), int(highest):
             values[error.field] = min(max(number, lowest), highest)
-
-
-def parse(name: str, given: object) -> Any:
-    """The value of the field `name` from what was typed. Raises FieldError."""
-    if name == "latent_width":
-        rank, rope = bounds(MLA, "kv_lora_rank"), bounds(MLA, "qk_rope_head_dim")
-        return Whole(lowest=rank[0] + rope[0], highest=rank[1] + rope[1]).parse(name, given)
-    return FIELDS[name].rule.parse(name, given)
 
 
 def _rank(width: int, rope: int) -> int:

@@ -16,8 +16,9 @@ _SIZE = re.compile(rf"((?:\d{{1,30}}|\d{{1,3}}(?:,\d{{3}}){{1,9}})(?:\.\d{{1,30}
 _DIGITS = 30  # a longer number leaves every range; Python itself refuses to read thousands of digits
 
 
-def exact(amount: int | Fraction) -> str:
+def exact(amount: int | Fraction | float) -> str:
     """`70,272` or, for a fraction, up to four decimals of it (`3,850.25`): the whole part is always exact."""
+    amount = Fraction(amount) if isinstance(amount, float) else amount  # an engine's double
     if isinstance(amount, int) or amount.denominator == 1:
         return f"{int(amount):,}"
     whole, decimals = divmod(round(amount * 10_000), 10_000)

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .. import catalogue
+from ..fields import FIELDS, Choice
 from ..locales import text
-from ..scenario import FIELDS, Choice
+from ..serving import NEWEST, VERSIONS
+from ..units import human, parse_bytes
 from .state import State, hidden
 
 
@@ -86,6 +88,26 @@ GROUPS: Mapping[str, tuple[Control, ...]] = {
         _slider("context_tokens", CONTEXTS, "unit.tokens"),
         _slider("num_sequences", DOUBLINGS, "unit.sequences"),
     ),
+    "engine": (
+        Control(field="engine"),
+        Control(field="engine_version"),
+        _slider(
+            "available_memory_bytes",
+            tuple(2**30 * size for size in (8, 16, 24, 32, 40, 48, 60, 80, 128, 160)),
+        ),
+        Control(field="max_model_len", unit="unit.tokens"),
+        _slider("pipeline_parallel_size", (1, 2, 4, 8), "unit.ranks"),
+        Control(field="block_size", unit="unit.tokens"),
+        _slider("max_num_batched_tokens", tuple(2**power for power in range(9, 16)), "unit.tokens"),
+        Control(field="enable_prefix_caching"),
+        Control(field="mamba_cache_mode"),
+        _slider("decode_context_parallel_size", (1, 2, 4, 8), "unit.ranks"),
+        _slider("data_parallel_size", (1, 2, 4, 8), "unit.ranks"),
+        Control(field="page_size", unit="unit.tokens"),
+        Control(field="swa_full_tokens_ratio"),
+        Control(field="dsa_backend"),
+        Control(field="hisparse_host_to_device_ratio"),
+    ),
     "compare": (_slider("compare_tokens", CONTEXTS, "unit.tokens"),),
     "view": (
         Control(field="units"),
@@ -118,10 +140,18 @@ def form(state: State) -> dict[str, dict[str, object]]:
             "most": _most(state, control),
             "hidden": control.field in gone,
             "message": problem.message(state.language) if problem else "",
+            "options": _options(state, control),
         }
         for control in controls()
         for problem in [state.problems.get(control.field)]
     }
+
+
+def _options(state: State, control: Control) -> list[str]:
+    """The options that may be chosen now: an engine has only its own versions."""
+    if control.field == "engine_version":
+        return [NEWEST, *VERSIONS[state.scenario.serving.engine]]
+    return list(control.options)
 
 
 def _value(state: State, control: Control) -> int | str | None:
@@ -133,6 +163,9 @@ def _value(state: State, control: Control) -> int | str | None:
 
 def _text(state: State, control: Control) -> str:
     value = _value(state, control)
+    if control.field == "available_memory_bytes":
+        short = human(int(value or 0))
+        return short if parse_bytes(short) == value else f"{value:,} B"
     return f"{value:,}" if isinstance(value, int) else str(value or "")
 
 

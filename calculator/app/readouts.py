@@ -3,12 +3,14 @@
 The same pieces are written into the page at build time, so that nothing moves when Python takes over.
 """
 
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import jinja2
 
 from .. import catalogue
+from ..allocation import Figure
 from ..footprint import QUANTITIES
 from ..locales import text
 from ..model import ranges
@@ -18,6 +20,7 @@ from .state import State
 PIECES = (
     "name",
     "headline",
+    "engine",
     "notices",
     "layers",
     "ranks",
@@ -54,6 +57,7 @@ def pieces(state: State) -> dict[str, str]:
                 "number": lambda amount: human(amount, units).split(" ")[0],
                 "unit": lambda amount: human(amount, units).split(" ")[1],
                 "exact": exact,
+                "amount": lambda figure: _amount(figure, units),
                 "ranges": ranges,
                 "answer": state.answer,
                 "scenario": state.scenario,
@@ -105,6 +109,17 @@ def summary(state: State) -> dict[str, str]:
             rate=human(answer.per_rank.bytes_per_token.value, units),
         ),
     }
+
+
+def _amount(figure: Figure, units: str) -> str:
+    """A figure of the capacity with its unit; multiples keep two decimals, as the engine prints them."""
+    value = figure.value.value
+    if figure.unit == "times":
+        return f"{float(value):.2f}×"
+    if figure.unit == "bytes":
+        whole = Fraction(value)
+        return f"{human(whole, units)} ({exact(whole)} B)"
+    return exact(Fraction(value))
 
 
 def _compared(state: State) -> dict[str, Any]:

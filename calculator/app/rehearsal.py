@@ -1,7 +1,7 @@
 """Drives every control once, so that the build sees every module that the app imports."""
 
 from .. import catalogue
-from ..scenario import FIELDS, Choice
+from ..fields import FIELDS, Choice
 from .main import App
 
 SYSTEM = {"language": "en", "theme": "light"}

@@ -9,8 +9,9 @@ import param
 from .. import catalogue
 from ..errors import CalculatorError, FieldError, LimitError
 from ..estimate import Compared, Estimate, comparison, estimate
+from ..fields import FIELDS, parse
 from ..locales import LANGUAGES
-from ..scenario import FIELDS, Scenario, open_address, parse
+from ..scenario import Scenario, open_address
 
 # Two ways to say one number: what was typed in one makes what was typed in the other obsolete.
 _SAME = {"latent_width": "kv_lora_rank", "kv_lora_rank": "latent_width"}
@@ -129,10 +130,11 @@ def _shown(scenario: Scenario, system: Mapping[str, str]) -> dict[str, Any]:
 
 
 def hidden(scenario: Scenario) -> frozenset[str]:
-    """The fields that the model does not use: their controls are gone."""
+    """The fields that the model or the engine does not use: their controls are gone."""
     shape = scenario.shape
-    used = shape.used() if shape else frozenset()
-    unused = {name for name, item in FIELDS.items() if item.of_shape and name not in used}
+    used = {*(shape.used() if shape else ()), "engine", *scenario.serving.used()}
+    parts = (name for name, item in FIELDS.items() if item.of_shape or item.of_serving)
+    unused = {name for name in parts if name not in used}
     if "kv_lora_rank" in unused:
         unused.add("latent_width")
     if "state_kind" in unused:

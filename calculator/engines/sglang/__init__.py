@@ -3,8 +3,20 @@
 from .cases import RUNNERS
 from .plan import Allocation, Stage, allocate
 from .rules import RULES
-from .settings import Settings
+from .sending import Extra
+from .settings import CHOICES, Settings, default_page_size
 
 VERSIONS = tuple(RULES)
+DSA_BACKENDS = CHOICES["dsa_backend"]
 
-__all__ = ["RUNNERS", "VERSIONS", "Allocation", "Settings", "Stage", "allocate"]
+__all__ = [
+    "DSA_BACKENDS",
+    "RUNNERS",
+    "VERSIONS",
+    "Allocation",
+    "Extra",
+    "Settings",
+    "Stage",
+    "allocate",
+    "default_page_size",
+]

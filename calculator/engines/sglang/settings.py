@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from ...caches import IndexKey, SlidingWindowMLA
 from ...errors import FieldError
+from ...model import ModelPlan
 from .state import StateOptions
 
 # The ranges that the constructor checks; None, where a field allows it, means the version's own choice.
@@ -122,6 +124,14 @@ class Settings:
             )
         ends = [sum(shares[: number + 1]) for number in range(count)]
         return tuple(zip([0, *ends], ends, strict=False))
+
+
+def default_page_size(plan: ModelPlan) -> int:
+    """Tokens per page that a plan needs: 256 for DeepSeek-V4, 64 beside an indexer, else 1."""
+    kinds = {type(cache) for cache in plan.caches()}
+    if SlidingWindowMLA in kinds:
+        return 256
+    return 64 if IndexKey in kinds else 1
 
 
 def _within(field: str, value: float, lowest: float, highest: float) -> None:

@@ -2,7 +2,8 @@
 
 from .cases import RUNNERS
 from .plan import Allocation, allocate
+from .pool import Pool
 from .rules import VERSIONS
 from .settings import MambaMode, Settings
 
-__all__ = ["RUNNERS", "VERSIONS", "Allocation", "MambaMode", "Settings", "allocate"]
+__all__ = ["RUNNERS", "VERSIONS", "Allocation", "MambaMode", "Pool", "Settings", "allocate"]

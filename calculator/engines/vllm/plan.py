@@ -1,6 +1,6 @@
 """What vLLM allocates for a model: the function that an estimate calls, and its answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...errors import EngineError
@@ -118,6 +118,12 @@ class Allocation:
             Derivation(quantity=f"vllm.{name}", expression=expression, source=utils)
             for name, expression in sums.items()
         ]
+
+    def grows(self, group: Group) -> bool:
+        """Whether a request takes ever more blocks of this group as its context grows."""
+        longer = replace(self.settings, max_model_len=2**27)
+        longest = replace(self.settings, max_model_len=2**26)
+        return request_pages(group.spec, longer).value > request_pages(group.spec, longest).value
 
     def admission_caps(self) -> tuple[Expression | None, ...]:
         """Per group, the most blocks that one request may reserve; None where nothing caps it."""
