@@ -4,11 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from js import JSON, Map, Object
 from panel.io.pyodide import _doc_json, _process_document_events, init_doc
 from panel.io.state import state as panel_state
 from pyodide.ffi import JsProxy, to_js
-
-from js import JSON, Map, Object
 
 from .main import ROOTS, App
 

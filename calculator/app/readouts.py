@@ -15,7 +15,18 @@ from ..model import ranges
 from ..units import exact, human
 from .state import State
 
-PIECES = ("name", "headline", "notices", "layers", "ranks", "layer_tokens", "bars_note", "bars_data", "curve_data", "derivation")
+PIECES = (
+    "name",
+    "headline",
+    "notices",
+    "layers",
+    "ranks",
+    "layer_tokens",
+    "bars_note",
+    "bars_data",
+    "curve_data",
+    "derivation",
+)
 
 
 @cache
@@ -33,25 +44,29 @@ def templates() -> jinja2.Environment:
 def pieces(state: State) -> dict[str, str]:
     """HTML by element id."""
     language, units = state.language, state.units
-    written = templates().get_template("answers.html").make_module(
-        {
-            "t": lambda key, **values: text(language, key, **values),
-            "human": lambda amount: human(amount, units),
-            "number": lambda amount: human(amount, units).split(" ")[0],
-            "unit": lambda amount: human(amount, units).split(" ")[1],
-            "exact": exact,
-            "ranges": ranges,
-            "answer": state.answer,
-            "scenario": state.scenario,
-            "quantities": QUANTITIES,
-            "model_name": model_name(state),
-            **_compared(state),
-            "curve": _sampled(state),
-            "problems": [
-                *(text(language, "notice.unknown", key=key) for key in state.unknown),
-                *(error.message(language) for error in state.unplaced),
-            ],
-        }
+    written = (
+        templates()
+        .get_template("answers.html")
+        .make_module(
+            {
+                "t": lambda key, **values: text(language, key, **values),
+                "human": lambda amount: human(amount, units),
+                "number": lambda amount: human(amount, units).split(" ")[0],
+                "unit": lambda amount: human(amount, units).split(" ")[1],
+                "exact": exact,
+                "ranges": ranges,
+                "answer": state.answer,
+                "scenario": state.scenario,
+                "quantities": QUANTITIES,
+                "model_name": model_name(state),
+                **_compared(state),
+                "curve": _sampled(state),
+                "problems": [
+                    *(text(language, "notice.unknown", key=key) for key in state.unknown),
+                    *(error.message(language) for error in state.unplaced),
+                ],
+            }
+        )
     )
     return {name: str(getattr(written, name)()).strip() for name in PIECES}
 
