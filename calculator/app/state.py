@@ -111,11 +111,13 @@ def _changed(present: Estimate, values: Mapping[str, object]) -> Estimate:
     try:
         return estimate(present.scenario.changed(values))
     except FieldError as error:
-        unseen = error.field not in values and error.field in hidden(present.scenario)
-        if not unseen:
-            raise
-        nearest = min(max(int(str(error.value)), error.values["lowest"]), error.values["highest"])
-        return estimate(present.scenario.changed({**values, error.field: nearest}))
+        match error.value, error.values.get("lowest"), error.values.get("highest"):
+            case int(number), int(lowest), int(highest) if (
+                error.field not in values and error.field in hidden(present.scenario)
+            ):
+                nearest = min(max(number, lowest), highest)
+                return estimate(present.scenario.changed({**values, error.field: nearest}))
+        raise
 
 
 def _shown(scenario: Scenario, system: Mapping[str, str]) -> dict[str, Any]:
