@@ -65,6 +65,17 @@ def test_a_refused_change_alters_the_form_only():
     assert changed == {"num_layers"}
 
 
+def test_a_chart_is_not_sent_again_for_what_it_does_not_show():
+    app, document = App("", SYSTEM), Document()
+    app.add_to(document)
+    events = []
+    document.on_change(events.append)
+    app.change({"num_layers": "7"}, SYSTEM)
+    bars = set(app.views["bars"].figure.references())
+    assert events
+    assert not [event for event in events if event.model in bars]
+
+
 def test_a_change_of_theme_moves_nothing():
     app, document = App("", SYSTEM), Document()
     app.add_to(document)
