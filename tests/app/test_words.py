@@ -92,7 +92,7 @@ def test_no_word_is_there_for_nothing():
     used = quoted() | OTHERWISE
     used |= {f"{prefix}{name}" for prefix, names in FAMILIES.items() for name in names}
     used |= {f"group.{name}" for name in GROUPS}
-    assert catalogue("en").keys() == used
+    assert not catalogue("en").keys() - used
 
 
 def test_no_option_word_is_there_for_an_option_that_is_not():
