@@ -21,10 +21,10 @@ const system = () => ({
 
 let worker;
 let live = false;
-let busy = false; // a change is with Python
 let address = location.search.slice(1);
 let status = { key: 'status.loading', values: {} };
 const waiting = new Map(); // field -> text, in the order of the last change of each
+let sent = new Map(); // the changes that are with Python
 const asked = []; // resolvers of result()
 
 // ---- words and pieces -------------------------------------------------------------------------------------------
@@ -108,10 +108,10 @@ function change(field, text) {
 
 /** One message is with Python at a time; what changes meanwhile is sent together, the last text of each field. */
 function send() {
-  if (!live || busy) return;
+  if (!live || sent.size) return;
   if (waiting.size) {
-    busy = true;
-    worker.postMessage({ type: 'change', changes: Object.fromEntries(waiting), system: system() });
+    sent = new Map(waiting);
+    worker.postMessage({ type: 'change', changes: Object.fromEntries(sent), system: system() });
     waiting.clear();
   } else {
     asked.forEach((_, id) => worker.postMessage({ type: 'result', id }));
@@ -122,6 +122,7 @@ window.kvCalculator = {
   /** The estimate's JSON, once Python has answered every change made so far. */
   result: () =>
     new Promise((resolve, reject) => {
+      if (root.dataset.kvState === 'error') throw new Error(document.getElementById('status').textContent);
       asked.push({ resolve, reject });
       send();
     }),
@@ -152,7 +153,7 @@ const heard = {
   live() {},
   patch: charts.patch,
   state({ page }) {
-    busy = false;
+    sent.clear();
     show(page);
     requestAnimationFrame(() => performance.mark('kv-updated'));
     send();
@@ -167,14 +168,24 @@ const heard = {
   },
 };
 
+async function hear({ data }) {
+  try {
+    await heard[data.type](data);
+  } catch (error) {
+    console.error(error);
+    heard.error({ reason: error.message });
+  }
+}
+
 function start() {
   worker?.terminate();
-  live = busy = false;
+  live = false;
+  sent.clear();
   root.dataset.kvState = 'loading';
   document.getElementById('retry').hidden = true;
   say('status.loading');
   worker = new Worker(new URL('worker.mjs', import.meta.url), { type: 'module' });
-  worker.onmessage = ({ data }) => heard[data.type](data);
+  worker.onmessage = hear;
   worker.onerror = (event) => fail('status.error', event.message || 'worker.mjs');
   worker.postMessage({ type: 'start', site: parts, query: address, system: system() });
 }
@@ -188,7 +199,7 @@ function fail(key, reason, detail = reason) {
   asked.splice(0).forEach(({ reject }) => reject(new Error(detail)));
 }
 
-form.listen(change, (field) => waiting.has(field), word);
+form.listen(change, (field) => waiting.has(field) || sent.has(field), word);
 document.getElementById('retry').addEventListener('click', start);
 dark.addEventListener('change', () => change('theme', document.getElementById('box-theme').value));
 reword();

@@ -12,6 +12,15 @@ export async function paint({ documents, items, roots }) {
   const [manager] = await Bokeh.embed.embed_items(documents, items);
   views = [...manager.roots];
   drawn = views[0].model.document;
+  for (const element of Object.keys(roots)) passOver(document.getElementById(element));
+}
+
+/** Bokeh puts its canvas among the tab stops, though no key does anything there; the data stand in a table. */
+function passOver(element) {
+  for (const inner of element.querySelectorAll('*')) {
+    if (inner.tabIndex === 0) inner.tabIndex = -1;
+    if (inner.shadowRoot) passOver(inner.shadowRoot);
+  }
 }
 
 /** Apply one patch of Python's to the drawn document. */
@@ -19,11 +28,18 @@ export function patch({ patch, buffers }) {
   drawn.apply_json_patch(patch, buffers);
 }
 
-/** Wait for bokeh.min.js, which loads beside everything else. */
+/** Wait for bokeh.min.js, which loads beside everything else; ask for it again if it did not come. */
 function bokeh() {
-  const script = document.getElementById('bokeh');
+  let script = document.getElementById('bokeh');
   return new Promise((resolve, reject) => {
     if (window.Bokeh) resolve();
+    // The load event of the page waits for the script.
+    else if (document.readyState === 'complete') {
+      const again = document.createElement('script');
+      Object.assign(again, { id: script.id, src: script.src });
+      script.replaceWith(again);
+      script = again;
+    }
     script.addEventListener('load', resolve);
     script.addEventListener('error', () => reject(new Error(`${script.src} did not load`)));
   });

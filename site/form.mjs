@@ -70,7 +70,9 @@ class Control {
   /** The slider's value for a screen reader: the number with its unit, or the option's words. */
   describe() {
     if (!this.slider) return;
-    const shown = this.box.tagName === 'SELECT' ? this.box.selectedOptions[0].text : this.box.value;
+    // A list shows nothing while the address asks for an option that it does not have.
+    const chosen = this.box.selectedOptions?.[0]?.text ?? this.stops[this.slider.value];
+    const shown = this.box.tagName === 'SELECT' ? chosen : this.box.value;
     const unit = this.slider.dataset.unit ? ` ${this.word(this.slider.dataset.unit)}` : '';
     this.slider.setAttribute('aria-valuetext', shown + unit);
   }

@@ -31,41 +31,61 @@ const answers = {
 
 /** A session of the app in a new Python; all files are fetched at the same time. */
 async function start(site, query, system) {
-  reportBytes([site.packages, site.stdlib, site.wasm]);
-  const packages = fetch(site.packages.url).then(whole(site.packages));
+  const { arrivals, broken } = watch([site.packages, site.stdlib, site.wasm]);
+  const packages = fetch(site.packages.url).then((response) => response.arrayBuffer());
+  packages.catch(() => {}); // `broken` says it, with the name
   const { loadPyodide } = await import(`${site.runtime}pyodide.mjs`);
-  const python = await loadPyodide({
+  const pyodide = loadPyodide({
     indexURL: site.runtime,
     stdLibURL: site.stdlib.url,
     env: { PANEL_CDN_ROOT: site.panel },
   });
+  const python = await Promise.race([pyodide, broken]); // without its wasm Pyodide waits for ever
   const archive = await packages;
+  await Promise.all(arrivals);
   say('progress', { step: 'start' });
   python.unpackArchive(archive, 'zip', { extractDir: python.runPython('import site; site.getsitepackages()[0]') });
   // Importing Panel from an asynchronous run has crashed browsers (pyodide#6106).
   return python.runPython('from calculator.app import browser; browser').Session(query, system);
 }
 
-/** Tell the page how many bytes of `parts` have come, whoever fetches them: Pyodide fetches two by itself. */
-function reportBytes(parts) {
+/** Tell the page how many bytes of `parts` have come, whoever fetches them: Pyodide fetches two by itself.
+ * `arrivals` are promises, one more for each fetch, that fail with the name of a part that does not come whole;
+ * `broken` fails with the first of them, and never ends otherwise. */
+function watch(parts) {
   const total = parts.reduce((sum, part) => sum + part.bytes, 0);
-  const urls = new Set(parts.map((part) => part.url));
   const fetchPlainly = self.fetch;
+  const arrivals = [];
   let loaded = 0;
+  let fail;
+  const broken = new Promise((_, reject) => (fail = reject));
+  broken.catch(() => {}); // whoever waits for it hears of it
   self.fetch = async (...request) => {
-    const response = await fetchPlainly(...request);
-    if (urls.has(response.url) && response.ok) count(response.clone().body);
+    const response = await fetchPlainly(...request).catch((error) => {
+      const failure = new Error(`${request[0]}: ${error.message}`);
+      fail(failure);
+      throw failure;
+    });
+    const part = parts.find(({ url }) => url === response.url);
+    if (part) {
+      const arrival = arrive(part, response.clone());
+      arrival.catch(fail);
+      arrivals.push(arrival);
+    }
     return response;
   };
-  async function count(body) {
-    for await (const chunk of body) say('progress', { step: 'runtime', loaded: loaded += chunk.length, total });
+  async function arrive({ url, bytes }, response) {
+    if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
+    let came = 0;
+    try {
+      for await (const { length } of response.body) {
+        came += length;
+        say('progress', { step: 'runtime', loaded: loaded += length, total });
+      }
+    } catch (error) {
+      throw new Error(`${url}: ${error.message}`);
+    }
+    if (came !== bytes) throw new Error(`${url}: ${came} of ${bytes} bytes`);
   }
+  return { arrivals, broken };
 }
-
-/** The bytes of a response, or an error that names the file and what is wrong with it. */
-const whole = (part) => async (response) => {
-  if (!response.ok) throw new Error(`${part.url}: HTTP ${response.status}`);
-  const bytes = await response.arrayBuffer();
-  if (bytes.byteLength !== part.bytes) throw new Error(`${part.url}: ${bytes.byteLength} of ${part.bytes} bytes`);
-  return bytes;
-};

@@ -10,7 +10,8 @@ README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8"
 
 
 def test_address_table_is_what_the_command_prints(capsys):
-    written = re.search(r"<!-- written by: python -m calculator address -->\n(.*)<!-- end -->", README, re.S)
+    marks = r"<!-- written by: python -m calculator address -->\n(.*)<!-- end -->"
+    written = re.search(marks, README, re.DOTALL)
     main(["address"])
     assert written is not None
     assert written[1] == capsys.readouterr().out

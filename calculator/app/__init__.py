@@ -1,0 +1,1 @@
+"""The Panel app behind the page."""

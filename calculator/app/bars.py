@@ -57,7 +57,7 @@ class Bars(pn.viewable.Viewer):
         state.param.watch(self.place, ["compared", "language", "units"])
         state.param.watch(self.paint, ["theme"])
 
-    def place(self, *events: object) -> None:
+    def place(self, *_: object) -> None:
         """Sort and measure the bars anew."""
         bars, language, units = self.state.compared, self.state.language, self.state.units
         longest = bars[-1].parts.total
@@ -82,7 +82,7 @@ class Bars(pn.viewable.Viewer):
             (text(language, "growth.total"), "@exact"),
         ]
 
-    def paint(self, *events: object) -> None:
+    def paint(self, *_: object) -> None:
         """Put on the colours of the theme."""
         theme = THEMES[self.state.theme]
         for part, renderer in self.bars.items():

@@ -4,11 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from js import JSON, Map, Object
 from panel.io.pyodide import _doc_json, _process_document_events, init_doc
 from panel.io.state import state as panel_state
 from pyodide.ffi import JsProxy, to_js
-
-from js import Map, Object
 
 from .main import ROOTS, App
 
@@ -45,7 +44,7 @@ class Session:
             events, self.events[:] = list(self.events), []
             patch, buffers = _process_document_events(self.document, events)
             send(
-                to_js(patch, dict_converter=Object.fromEntries),
+                JSON.parse(json.dumps(patch)),  # to_js would make None undefined, which Bokeh refuses
                 Map.new(Object.entries(to_js(buffers, dict_converter=Object.fromEntries))),
             )
         return json.dumps(self.app.page())

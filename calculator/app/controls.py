@@ -36,21 +36,7 @@ def _slider(field: str, stops: "range | tuple[int | str, ...]", unit: str = "") 
 
 HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 384, 512)
 WINDOWS = tuple(2**power for power in range(7, 18))
-CONTEXTS = (
-    1024,
-    2048,
-    4096,
-    8192,
-    16384,
-    32768,
-    65536,
-    100_000,
-    131_072,
-    200_000,
-    262_144,
-    524_288,
-    1_048_576,
-)
+CONTEXTS = tuple(sorted({*(2**power for power in range(10, 21)), 100_000, 200_000}))
 DOUBLINGS = tuple(2**power for power in range(11))
 
 GROUPS: Mapping[str, tuple[Control, ...]] = {
@@ -61,7 +47,7 @@ GROUPS: Mapping[str, tuple[Control, ...]] = {
         _slider("qk_rope_head_dim", range(0, 257, 16), "unit.elements"),
         Control(field="latent_width", unit="unit.elements"),
         _slider("index_head_dim", (0, 32, 64, 128, 256), "unit.elements"),
-        _slider("num_global_layers", range(0, 129), "unit.layers"),
+        _slider("num_global_layers", range(129), "unit.layers"),
         Control(field="interleave"),
         Control(field="window_kind"),
         _slider("sliding_window", WINDOWS, "unit.tokens"),
@@ -119,6 +105,7 @@ GROUPS: Mapping[str, tuple[Control, ...]] = {
 
 
 def controls() -> Iterator[Control]:
+    """All controls, in the order of the page."""
     for group in GROUPS.values():
         yield from group
 
@@ -131,7 +118,7 @@ def option_text(language: str, field: str, option: str) -> str:
 
 
 def form(state: State) -> dict[str, dict[str, object]]:
-    """What each control shows now: its text and slider position, whether it is there, what is wrong with it."""
+    """What each control shows now: text, slider position, whether it is there, what is wrong with it."""
     gone = hidden(state.scenario)
     return {
         control.field: {

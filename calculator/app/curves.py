@@ -1,13 +1,11 @@
 """Chart 1: memory per rank against context, a line for each way of growing and one for the total.
 
-The points are placed by `Scale` and drawn on plain linear scales: a Bokeh axis cannot change from linear to
+The points are placed by a `Scale` and drawn on plain linear scales: a Bokeh axis cannot change from linear to
 logarithmic once it is drawn, and its byte formatter calls 1,024-based units KB and GB.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from math import log2
 
 import panel as pn
 from bokeh.core.properties import value
@@ -16,19 +14,19 @@ from bokeh.plotting import figure
 
 from ..locales import text
 from ..units import SYSTEMS, exact, human
+from .scales import contexts, count_text, scale
 from .state import State
 from .theme import DASHES, THEMES, Theme
 
 HEIGHT = 340
 FONT = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', sans-serif"
 LINES = ("linear", "bounded", "constant", "total")
-POINTS = 96
 WIDTHS = {
     "linear": 4.5,
     "bounded": 4.5,
     "constant": 4.5,
     "total": 1.5,
-}  # the total is seen on what it coincides with
+}  # thin: seen on what it coincides with
 HIGHEST_LABEL = 1.04
 LABEL_GAP = 0.07  # of the axis: direct labels stand at least this far apart
 BARE = {
@@ -40,50 +38,6 @@ BARE = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """Where a number stands between 0 and 1, and which numbers are written on the axis."""
-
-    place: Callable[[float], float]
-    ticks: tuple[int, ...]
-
-
-def scale(kind: str, lowest: int, highest: int, base: int) -> Scale:
-    """A linear scale from 0, or a logarithmic one from `lowest`; ticks are round in units of `base`."""
-    if kind == "linear" or highest <= lowest:
-        step = _round_step(highest / 5, base)
-        return Scale(place=lambda number: number / highest, ticks=tuple(range(0, highest + 1, step)))
-    span = log2(highest / lowest)
-    grain = 2 if base == 1024 else 10
-    factor = grain ** max(1, round(span / 6 / log2(grain)))
-    tick, ticks = 1, []
-    while tick <= highest:
-        if tick >= lowest:
-            ticks.append(tick)
-        tick *= factor if tick >= lowest else grain
-    if len(ticks) < 2:  # too short for powers: a linear scale can be read
-        return scale("linear", lowest, highest, base)
-    return Scale(
-        place=lambda number: log2(number / lowest) / span if number > lowest else 0.0, ticks=tuple(ticks)
-    )
-
-
-def _round_step(rough: float, base: int) -> int:
-    """1, 2 or 5 (or a power of two) times a power of the unit, at least `rough`."""
-    unit = 1
-    while unit * base <= rough:
-        unit *= base
-    steps = [2**power for power in range(11)] if base == 1024 else [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
-    return next(step for step in steps if step * unit >= rough) * unit
-
-
-def contexts(scenario_tokens: int, bounds: tuple[int, ...]) -> list[int]:
-    """The contexts of the points: evenly on a logarithmic axis, with the chosen one and every bend exactly."""
-    highest = max(2**20, scenario_tokens)
-    spread = {round(2 ** (8 + (log2(highest) - 8) * step / (POINTS - 1))) for step in range(POINTS)}
-    return sorted({*spread, highest, scenario_tokens, *(bound for bound in bounds if bound <= highest), 256})
-
-
 class Curves(pn.viewable.Viewer):
     """The figure; it follows `state`."""
 
@@ -91,9 +45,8 @@ class Curves(pn.viewable.Viewer):
         super().__init__()
         self.state = state
         self.points = ColumnDataSource()
-        self.names = LinearAxis(
-            ticker=FixedTicker()
-        )  # the direct labels: an axis takes just the room they need
+        # The direct labels: an axis takes just the room that they need.
+        self.names = LinearAxis(ticker=FixedTicker())
         self.bends = ColumnDataSource()
         self.chosen = ColumnDataSource()
         self.hover = HoverTool(mode="vline", point_policy="follow_mouse")
@@ -122,7 +75,7 @@ class Curves(pn.viewable.Viewer):
         state.param.watch(self.place, ["answer", "language"])
         state.param.watch(self.paint, ["theme"])
 
-    def place(self, *events: object) -> None:
+    def place(self, *_: object) -> None:
         """Place every point and write every word anew."""
         answer, language = self.state.answer, self.state.language
         scenario = answer.scenario
@@ -162,7 +115,7 @@ class Curves(pn.viewable.Viewer):
             *((text(language, f"growth.{name}"), f"@{name}_text") for name in reversed(present)),
         ]
 
-    def paint(self, *events: object) -> None:
+    def paint(self, *_: object) -> None:
         """Put on the colours of the theme."""
         theme = THEMES[self.state.theme]
         for name, line in self.lines.items():
@@ -212,14 +165,6 @@ def paint(plot: figure, theme: Theme) -> None:
             axis_label_text_font_size="12px",
         )
     plot.grid.grid_line_color = theme.rule
-
-
-def count_text(count: int) -> str:
-    """`64Ki`, `1Mi`: round counts on an axis; others in full."""
-    for size, suffix in ((2**20, "Mi"), (2**10, "Ki")):
-        if count and count % size == 0:
-            return f"{count // size}{suffix}"
-    return f"{count:,}"
 
 
 def _amount(amount: int, write: Callable[[int], str]) -> str:

@@ -1,5 +1,7 @@
 """Drives every control once, so that the build sees every module that the app imports."""
 
+from collections.abc import Mapping
+
 from .. import catalogue
 from ..fields import FIELDS, Choice
 from .main import App
@@ -9,18 +11,18 @@ SYSTEM = {"language": "en", "theme": "light"}
 
 def rehearse() -> None:
     """Open, change and show everything; the answers are not looked at."""
+    from js import Object
+    from pyodide.ffi import to_js
+
     from .browser import Session  # only importable in Pyodide
 
-    from js import Object
+    def sent(content: Mapping[str, str]) -> object:
+        return to_js(content, dict_converter=Object.fromEntries)
 
-    session = Session("", Object.fromEntries([["language", "en"], ["theme", "light"]]))
+    session = Session("", sent(SYSTEM))
     session.painted()
     play(session.app)
-    session.change(
-        Object.fromEntries([["num_layers", "7"]]),
-        Object.fromEntries([["language", "en"], ["theme", "light"]]),
-        lambda patch, buffers: None,
-    )
+    session.change(sent({"num_layers": "7"}), sent(SYSTEM), lambda *_: None)
     session.result()
 
 

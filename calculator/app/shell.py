@@ -3,8 +3,6 @@
 import json
 from collections.abc import Mapping
 
-from markupsafe import Markup
-
 from ..locales import LANGUAGES, catalogue, text
 from .controls import GROUPS, option_text
 from .main import App
@@ -27,13 +25,13 @@ def render(template: str, site: Mapping[str, object]) -> str:
         .from_string(template)
         .render(
             site=site,
-            variables=Markup(variables()),
+            variables=variables(),
             data=_inline_json(data),
             t=lambda key: text("en", key),
             groups=GROUPS,
             option_text=lambda field, option: option_text("en", field, option),
             form=pages["en"]["form"],
-            pieces={name: Markup(piece) for name, piece in pages["en"]["pieces"].items()},
+            pieces=pages["en"]["pieces"],
             summary=pages["en"]["summary"],
         )
     )
@@ -45,6 +43,6 @@ def _words(sentences: Mapping[str, str]) -> dict[str, str]:
     return {key: sentence for key, sentence in sentences.items() if key.startswith(prefixes)}
 
 
-def _inline_json(data: object) -> Markup:
+def _inline_json(data: object) -> str:
     """JSON that cannot end the script element it stands in."""
-    return Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")

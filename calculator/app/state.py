@@ -56,7 +56,7 @@ class State(param.Parameterized):
             problems={name: error for name, error in problems.items() if name not in without_control},
             unknown=list(opened.unknown),
             unplaced=[error for error in opened.problems if error.field in without_control],
-            **_shown(answer.scenario, system),
+            **self._shown(answer.scenario, system),
         )
 
     def change(self, given: Mapping[str, str], system: Mapping[str, str]) -> None:
@@ -76,8 +76,19 @@ class State(param.Parameterized):
             answer=answer,
             typed={name: typed[name] for name in problems},
             problems=problems,
-            **_shown(answer.scenario, system),
+            **self._shown(answer.scenario, system),
         )
+
+    def _shown(self, scenario: Scenario, system: Mapping[str, str]) -> dict[str, Any]:
+        """The parts of a scenario that some views follow alone; auto is what the browser prefers."""
+        compared = comparison(scenario)
+        return {
+            # Param takes any list of bars for new ones; those that are there need not be drawn again.
+            **({} if compared == self.compared else {"compared": compared}),
+            "units": scenario.units,
+            "language": system["language"] if scenario.language == "auto" else scenario.language,
+            "theme": system["theme"] if scenario.theme == "auto" else scenario.theme,
+        }
 
 
 def _tried(present: Estimate, typed: Mapping[str, str]) -> tuple[Estimate, dict[str, CalculatorError]]:
@@ -112,21 +123,13 @@ def _changed(present: Estimate, values: Mapping[str, object]) -> Estimate:
     try:
         return estimate(present.scenario.changed(values))
     except FieldError as error:
-        unseen = error.field not in values and error.field in hidden(present.scenario)
-        if not unseen:
-            raise
-        nearest = min(max(int(str(error.value)), error.values["lowest"]), error.values["highest"])
-        return estimate(present.scenario.changed({**values, error.field: nearest}))
-
-
-def _shown(scenario: Scenario, system: Mapping[str, str]) -> dict[str, Any]:
-    """The parts of a scenario that some views follow alone; auto is what the browser prefers."""
-    return {
-        "compared": comparison(scenario),
-        "units": scenario.units,
-        "language": system["language"] if scenario.language == "auto" else scenario.language,
-        "theme": system["theme"] if scenario.theme == "auto" else scenario.theme,
-    }
+        match error.value, error.values.get("lowest"), error.values.get("highest"):
+            case int(number), int(lowest), int(highest) if (
+                error.field not in values and error.field in hidden(present.scenario)
+            ):
+                nearest = min(max(number, lowest), highest)
+                return estimate(present.scenario.changed({**values, error.field: nearest}))
+        raise
 
 
 def hidden(scenario: Scenario) -> frozenset[str]:

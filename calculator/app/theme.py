@@ -1,7 +1,7 @@
 """The colours, once: as style-sheet variables for the page and as Bokeh properties for the charts.
 
-Linear, bounded and constant are Okabe–Ito blue, orange (darker on white) and green; each also has a line style and a hatch,
-so that colour is never the only cue.
+Linear, bounded and constant are Okabe–Ito blue, orange (darker on white) and green; each also has a line
+style and a hatch, so that colour is never the only cue.
 """
 
 from dataclasses import asdict, dataclass
@@ -58,7 +58,7 @@ HATCHES = {"linear": " ", "bounded": "right_diagonal_line", "constant": "dot"}
 
 
 def variables() -> str:
-    """The style-sheet variables of both themes; `site/theme.js` sets data-theme before anything is painted."""
+    """The style-sheet variables of both themes; site/theme.js chooses one before the first paint."""
     blocks = []
     for name, theme in THEMES.items():
         lines = " ".join(f"--{key.replace('_', '-')}: {value};" for key, value in asdict(theme).items())

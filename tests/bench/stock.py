@@ -2,7 +2,8 @@
 
 The page's worker loads the untouched runtime, then micropip, then wheels of source code, all from one folder.
 Where the stock flow leaves a choice it gets the quicker one: no resolving of dependencies, wheels without
-what no page runs, and of BokehJS only the file that our page draws with.
+what no page runs, and of BokehJS only the file that our page draws with. Pillow is there because Bokeh
+requires it; the app does not import it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,106 @@
+"""Chart 2: the compared models as bars, smallest first, each part as long as its bytes."""
+
+from itertools import pairwise
+
+import pytest
+
+from calculator import catalogue
+from calculator.app.bars import PARTS, Bars
+from calculator.app.theme import HATCHES, THEMES
+from calculator.estimate import comparison
+from calculator.locales import LANGUAGES, text
+from calculator.units import exact, human
+from tests.app.page import changed, opened
+
+CHANGES = {
+    "at the start": {},
+    "short": {"compare_tokens": "1"},
+    "long": {"compare_tokens": str(2**27)},
+    "other formats": {"kv_cache_dtype": "fp8", "state_dtype": "bf16"},
+}
+every_change = pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+
+
+def drawn(**changes):
+    state = opened()
+    bars = Bars(state)
+    changed(state, **changes)
+    return bars
+
+
+def test_the_figures_of_the_article_are_on_the_bars():
+    rows = drawn().rows.data
+    assert rows["exact"] == [
+        "3,264,061,440 B",  # 3,072,000,000 and 192,061,440 of state
+        "7,027,200,000 B",
+        "7,832,400,000 B",
+        "10,015,200,000 B",
+        "25,395,200,000 B",
+    ]
+    assert set(rows["name"]) == {catalogue.entry(model).name for model in catalogue.FLAGSHIPS}
+
+
+@every_change
+def test_bars_are_sorted_and_as_long_as_their_bytes(changes):
+    bars = drawn(**changes)
+    rows, compared = bars.rows.data, comparison(bars.state.scenario)
+    totals = [bar.parts.total for bar in compared]
+    assert all(before <= after for before, after in pairwise(totals))
+    assert rows["name"] == [catalogue.entry(bar.model).name for bar in compared]
+    assert rows["end"] == [pytest.approx(total / totals[-1]) for total in totals]
+    assert rows["end"][-1] == 1
+    assert rows["exact"] == [f"{exact(total)} B" for total in totals]
+
+
+@every_change
+def test_the_parts_of_a_bar_follow_each_other_and_add_up(changes):
+    bars = drawn(**changes)
+    rows, compared = bars.rows.data, comparison(bars.state.scenario)
+    longest = compared[-1].parts.total
+    for row, bar in enumerate(compared):
+        edge = 0
+        for part in PARTS:
+            assert rows[f"{part}_from"][row] == edge
+            edge = rows[f"{part}_to"][row]
+            length = getattr(bar.parts, part) / longest
+            assert edge - rows[f"{part}_from"][row] == pytest.approx(length, abs=1e-12)
+        assert edge == rows["end"][row]
+
+
+def test_each_part_is_drawn_from_its_own_edges():
+    for part, renderer in drawn().bars.items():
+        assert (renderer.glyph.left, renderer.glyph.right) == (f"{part}_from", f"{part}_to")
+
+
+@pytest.mark.parametrize("units", ["GiB", "GB"])
+def test_the_words_at_the_bars_are_those_of_the_readouts(units):
+    bars = drawn(units=units)
+    assert bars.rows.data["amount"] == [human(bar.parts.total, units) for bar in bars.state.compared]
+
+
+def test_bars_and_words_are_within_the_picture():
+    bars = drawn()
+    rows, seen = bars.rows.data, bars.figure.y_range
+    assert all(seen.end < y < seen.start for y in rows["y"] + rows["name_y"])  # the first bar is on top
+    assert max(rows["end"]) < bars.figure.x_range.end - 0.2  # room for the number after it
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_hover_follows_the_language(language):
+    words = [word for word, _ in drawn(language=language).hover.tooltips]
+    assert words == [text(language, "chart.model"), text(language, "growth.total")]
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_the_theme_colours_bars_and_words(name):
+    bars, theme = drawn(theme=name), THEMES[name]
+    for part, renderer in bars.bars.items():
+        assert renderer.glyph.fill_color == getattr(theme, part)
+        assert renderer.glyph.hatch_color == theme.card
+    assert {words.glyph.text_color for words in bars.words} == {theme.ink}
+
+
+def test_the_parts_differ_by_more_than_colour():
+    hatches = [renderer.glyph.hatch_pattern for renderer in drawn().bars.values()]
+    assert len(set(hatches)) == len(PARTS)
+    assert set(HATCHES) == set(PARTS)

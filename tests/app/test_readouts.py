@@ -1,0 +1,199 @@
+"""The answers in words and tables: the estimate's numbers, in their places, as text and never as markup."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from calculator import catalogue
+from calculator.app.readouts import PIECES, model_name, pieces, summary
+from calculator.estimate import estimate
+from calculator.footprint import QUANTITIES
+from calculator.locales import LANGUAGES
+from calculator.units import exact, human
+from tests.app.page import HOSTILE, SITE, SYSTEM, Page, changed, opened
+
+SCENARIOS = {
+    **{model: f"m={model}" for model in catalogue.ids()},
+    "windows": "a=window&L=48&g=8&w=1024&t=32768",
+    "states": "a=state&g=0&sk=mamba2",
+    "refused": "m=llama-3.1-8b&tp=3&n=7&u=GB",
+    "one token": "t=1&n=1",
+}
+every_scenario = pytest.mark.parametrize("query", SCENARIOS.values(), ids=SCENARIOS)
+every_language = pytest.mark.parametrize("language", LANGUAGES)
+
+
+def figures(html, name="data-kv-value"):
+    """Hook -> (machine value, text)."""
+    found = [(data, text) for data, text in Page(html).all("data") if name in data]
+    assert len({data[name] for data, _ in found}) == len(found)
+    return {data[name]: (data["value"], text) for data, text in found}
+
+
+def rows(html):
+    """Texts of the cells of a table's body."""
+    return [
+        [cell.partition("</")[0].rpartition(">")[2] for cell in row.split("<t")[1:] if "</t" in cell]
+        for row in html.partition("<tbody>")[2].split("<tr>")[1:]
+    ]
+
+
+def test_every_piece_has_its_element_in_the_page():
+    page = (SITE / "index.html").read_text(encoding="utf-8")
+    for name in PIECES:
+        assert page.count(f'id="{name}"') == 1
+        assert f"pieces.{name} " in page
+
+
+@every_language
+@every_scenario
+def test_every_piece_is_well_formed(query, language):
+    made = pieces(opened(query, language=language))
+    assert tuple(made) == PIECES
+    for html in made.values():
+        Page(html)
+
+
+@every_scenario
+def test_the_headline_is_the_estimate_to_the_byte(query):
+    state = opened(query)
+    answer = estimate(state.scenario)
+    expected = {}
+    for scope, amounts in (("per_rank", answer.per_rank), ("whole_model", answer.whole_model)):
+        for name in QUANTITIES:
+            amount = getattr(amounts, name).value
+            expected[f"{scope}.{name}"] = (str(amount), f"{exact(amount)} B")
+    html = pieces(state)["headline"]
+    assert figures(html) == expected
+    large = [text for attributes, text in Page(html).all("p") if attributes.get("class") == "big"]
+    assert large == [human(getattr(answer.per_rank, name).value, state.units) for name in QUANTITIES]
+
+
+@every_scenario
+def test_the_table_of_tp_sizes_is_the_estimate(query):
+    state = opened(query)
+    sizes = state.answer.by_tp()
+    html = pieces(state)["ranks"]
+    shown = figures(html, "data-kv-rank")
+    totals = [row.amounts.total_bytes.value for row in sizes]
+    assert shown == {
+        str(row.tp): (str(total), f"{exact(total)} B") for row, total in zip(sizes, totals, strict=True)
+    }
+    meters = [(int(meter["value"]), int(meter["max"])) for meter, _ in Page(html).all("meter")]
+    assert meters == [(total, totals[0]) for total in totals]
+    chosen = [row for row, _ in Page(html).all("tr") if "aria-current" in row]
+    assert len(chosen) == 1
+    assert html.count("refused by the engines") == sum(not row.accepted for row in sizes)
+
+
+@every_scenario
+def test_the_data_of_the_curve_are_the_estimate_at_every_row(query):
+    state = opened(query)
+    table = rows(pieces(state)["curve_data"])
+    contexts = [int(row[0].replace(",", "")) for row in table]
+    assert state.scenario.context_tokens in contexts
+    assert set(state.answer.rank.bounds()) <= set(contexts)
+    for row, parts in zip(table, state.answer.curve(contexts), strict=True):
+        amounts = (parts.linear, parts.bounded, parts.constant, parts.total)
+        assert row[1:] == [f"{exact(amount)} B" for amount in amounts]
+
+
+def test_the_data_of_the_bars_are_the_comparison():
+    state = opened()
+    expected = [
+        [
+            catalogue.entry(bar.model).name,
+            *(f"{exact(getattr(bar.parts, part))} B" for part in ("linear", "bounded", "constant", "total")),
+        ]
+        for bar in state.compared
+    ]
+    assert rows(pieces(state)["bars_data"]) == expected
+
+
+def test_the_note_states_largest_by_smallest_with_and_without_state():
+    note = pieces(opened())["bars_note"]
+    assert "7.78" in note
+    assert "8.27" in note
+
+
+def test_the_layers_say_which_what_and_how_much():
+    (row,) = rows(pieces(opened())["layers"])
+    assert row[1:3] == ["MLA latent with rope key", "BF16"]
+    assert row[-1] == "1,152 B"
+    layers = pieces(opened("m=gemma-3-27b"))["layers"]
+    assert layers.count("<tr>") == 1 + len(opened("m=gemma-3-27b").answer.plan.groups())
+
+
+def test_the_layer_tokens_of_a_window_hybrid_are_counted():
+    held = pieces(opened(SCENARIOS["windows"]))["layer_tokens"]
+    for number in ("303,104", "1,572,864", "19.3"):
+        assert number in held
+
+
+def test_where_every_rank_keeps_a_copy_the_page_says_so():
+    assert "full copy" in pieces(opened())["layer_tokens"]
+    assert "full copy" not in pieces(opened("m=llama-7b"))["layer_tokens"]
+
+
+@every_scenario
+def test_every_derivation_ends_in_its_number(query):
+    state = opened(query)
+    page = Page(pieces(state)["derivation"])
+    lines = state.answer.derivations()
+    assert [text for _, text in page.all("dt")] == [line.quantity for line in lines]
+    assert [text for _, text in page.all("b")] == [f"{exact(line.value)} B" for line in lines]
+    for line, (_, text) in zip(lines, page.all("dd"), strict=True):
+        assert line.expression.symbols in text
+        assert line.source in text
+
+
+@every_language
+def test_the_notices_are_the_estimates(language):
+    state = opened("m=llama-3.1-8b&tp=3", language=language)
+    assert len(Page(pieces(state)["notices"]).all("p")) == len(state.answer.notices()) > 0
+    assert pieces(opened())["notices"].count("<p>") == len(opened().answer.notices())
+
+
+@pytest.mark.parametrize("given", [{HOSTILE: "1"}, {"v": HOSTILE}, {"m": HOSTILE}, {"t": HOSTILE}])
+def test_what_an_address_says_is_text_and_never_markup(given):
+    state = opened(urlencode(given))
+    for html in pieces(state).values():
+        assert "<img" not in html
+        assert not any(
+            name.startswith("on") for _, attributes, _ in Page(html).elements for name in attributes
+        )
+    told = Page(pieces(state)["notices"]).all("p")
+    if given.keys() & {HOSTILE, "v"}:
+        assert any(HOSTILE in text for _, text in told)
+
+
+def test_a_changed_model_is_custom():
+    state = opened()
+    assert model_name(state) == "DeepSeek-V3"
+    assert model_name(changed(state, num_layers="7")) == "custom, from DeepSeek-V3"
+    assert pieces(state)["name"] == "custom, from DeepSeek-V3"
+    assert model_name(changed(state, num_layers="61")) == "DeepSeek-V3"
+
+
+@every_language
+@every_scenario
+def test_the_sentences_for_screen_readers_state_the_numbers(query, language):
+    state = opened(query, language=language)
+    told = summary(state)
+    total = human(state.answer.per_rank.total_bytes.value, state.units)
+    assert told.keys() == {"curves", "bars", "live"}
+    assert total in told["curves"]
+    assert total in told["live"]
+    assert model_name(state) in told["curves"]
+    for bar in state.compared:
+        assert f"{catalogue.entry(bar.model).name} {human(bar.parts.total, state.units)}" in told["bars"]
+
+
+def test_units_change_the_large_numbers_and_never_the_exact_ones():
+    state = opened()
+    before = pieces(state)["headline"]
+    state.change({"units": "GB"}, SYSTEM)
+    after = pieces(state)["headline"]
+    assert figures(before) == figures(after)
+    assert "KiB" in before
+    assert "KiB" not in after
