@@ -1,4 +1,4 @@
-"""The one command: `python3 build.py serve | build | test | bench | fuzz`. Needs Python 3.11 and nothing else.
+"""The one command: `python3 build.py serve | build | test | bench | fuzz`. Needs only Python 3.11.
 
 It makes its own environment in .venv from site/locks/host.lock, starts itself again in there, and keeps what
 it downloads or compiles in a cache outside the repository: $KV_CALCULATOR_CACHE, else in the user's caches.

@@ -2,8 +2,8 @@
 
     python tests/fuzz.py --count 100000 [--seed 0]
 
-Prints how many of each outcome there were; stops with a traceback, the seed and the text at the first one that is
-neither. `python3 build.py fuzz` runs it; the tests run a part of it.
+Prints how many of each outcome there were; stops with a traceback, the seed and the text at the first one
+that is neither. `python3 build.py fuzz` runs it; the tests run a part of it.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,29 @@ KEYS = sorted(
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, 1, 2, 3, 7, 64, 128, 512, 1023, 1025, 4096, 131072, -1, -128),
     *(2**31, 2**53, 2**64, 10**400, -(10**400), 0.5, -0.0, 1e308, float("nan"), float("inf"), -float("inf")),
-    *("", "8", "auto", "llama", "<script>alert(1)</script>", "\u202e\n\x00", "\ud800", "x" * 5000, "LLLG", "M*-E"),
-    *([], {}, [None], [0], [1] * 80, [[]], {"": {}}, {"02": {"head_dim": 64}}, {"attention": {"no_op": True}}),
+    *(
+        "",
+        "8",
+        "auto",
+        "llama",
+        "<script>alert(1)</script>",
+        "\u202e\n\x00",
+        "\ud800",
+        "x" * 5000,
+        "LLLG",
+        "M*-E",
+    ),
+    *(
+        [],
+        {},
+        [None],
+        [0],
+        [1] * 80,
+        [[]],
+        {"": {}},
+        {"02": {"head_dim": 64}},
+        {"attention": {"no_op": True}},
+    ),
     *({"kv_n_heads": 2}, {"kv_cache_scheme": {"num_bits": 8, "type": "float"}}, {"num_heads": 4}),
 )
 Config = dict[str, Any]
@@ -83,6 +105,11 @@ def places(config: Config) -> list[Config]:
     return found
 
 
+def odd(rng: random.Random) -> object:
+    """One of the odd values, for this configuration alone."""
+    return deepcopy(rng.choice(ODD))
+
+
 def drop(rng: random.Random, place: Config, key: str) -> None:
     del place[key]
 
@@ -92,11 +119,11 @@ def rename(rng: random.Random, place: Config, key: str) -> None:
 
 
 def replace(rng: random.Random, place: Config, key: str) -> None:
-    place[key] = rng.choice(ODD)
+    place[key] = odd(rng)
 
 
 def add(rng: random.Random, place: Config, key: str) -> None:
-    place[rng.choice(KEYS)] = rng.choice([*ODD, place[key]])
+    place[rng.choice(KEYS)] = rng.choice([odd(rng), deepcopy(place[key])])
 
 
 def negate(rng: random.Random, place: Config, key: str) -> None:
@@ -122,13 +149,15 @@ def stretch(rng: random.Random, place: Config, key: str) -> None:
 
 
 def fill(rng: random.Random, place: Config, key: str) -> None:
-    place[key] = [rng.choice([*WORDS, 0, 1, 4, 128, None, "", {}, []]) for _ in range(rng.choice([3, 28, 32, 48, 80]))]
+    place[key] = [
+        rng.choice([*WORDS, 0, 1, 4, 128, None, "", {}, []]) for _ in range(rng.choice([3, 28, 32, 48, 80]))
+    ]
 
 
 def edit(rng: random.Random, place: Config, key: str) -> None:
     value = place[key]
     if isinstance(value, list) and value:
-        value[rng.randrange(len(value))] = rng.choice([*ODD, *WORDS])
+        value[rng.randrange(len(value))] = rng.choice([odd(rng), *WORDS])
 
 
 def nest(rng: random.Random, place: Config, key: str) -> None:
@@ -186,20 +215,24 @@ def outcome(source: Config | str | bytes, *, draft_layers: bool) -> str:
         json.dumps(outline.as_json(plan), allow_nan=False)
     except LimitError:
         return "too many bytes"
-    except ConfigError as error:
-        for language in LANGUAGES:
-            check_line(error.message(language))
-            assert error.field, error
-            assert error.field in error.message(language)
-        return error.key
+    except ConfigError as refusal:
+        check_refusal(refusal)
+        return refusal.key
     assert plan.layers
-    for line in lines:
-        check_line(line)
+    assert all(line.isprintable() for line in lines)  # as long as the layers' numbers are
     names = {name.rpartition(".")[2] for name in plan.provenance}
     assert all(size in names for cache in plan.caches() for size in outline.sizes(cache))
     for key, values in plan.warnings:
-        assert text("en", key, **values)
+        check_line(text("en", key, **values))
     return "plan, with warnings" if plan.warnings else "plan"
+
+
+def check_refusal(refusal: ConfigError) -> None:
+    """A sentence in every language that names the key."""
+    assert refusal.field
+    for language in LANGUAGES:
+        check_line(refusal.message(language))
+        assert refusal.field in refusal.message(language)
 
 
 def check_line(line: str) -> None:

@@ -40,7 +40,7 @@ def _file(path: Path) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or str(error))
-        raise ConfigError("config.file", field=shown(str(path)), reason=reason) from error
+        raise ConfigError("config.file", field=shown(path.name), reason=reason) from error
 
 
 def _check_size(size: int) -> None:

@@ -38,6 +38,7 @@ FAMILIES: Mapping[str, Family] = {
     "granite_swa": Family(pattern=(FULL, SLIDING, SLIDING, SLIDING)),
     "granitemoe_swa": Family(pattern=(FULL, SLIDING, SLIDING, SLIDING)),
     "granitemoehybrid": _LISTED,
+    "hy_v4": Family(needs=(("indexer_types",),)),
     "kimi_linear": Family(needs=(("linear_attn_config", "layer_types"),)),
     "lfm2": Family(needs=(("layer_types", "full_attn_idxs"),)),
     "lfm2_moe": _LISTED,

@@ -13,6 +13,7 @@ from ..caches import (
     SparseIndexKey,
 )
 from .found import Found
+from .heads import KV_HEADS, WIDTH
 from .reader import Reader
 
 RATIOS = {0: "window_only", 4: "compressed_sparse_attention", 128: "heavily_compressed_attention"}
@@ -35,7 +36,7 @@ def is_latent(reader: Reader) -> bool:
 
 def latent(reader: Reader) -> MLA:
     """One latent with its rope key per token; head counts and widths in the same file do not size it."""
-    reader.skip("v_head_dim")
+    reader.skip("v_head_dim", *KV_HEADS, *WIDTH)
     return reader.cache(
         MLA,
         kv_lora_rank=reader.whole("kv_lora_rank"),
@@ -67,6 +68,7 @@ def index_owners(reader: Reader, count: int, drafts: int) -> Sequence[bool]:
                 "indexer_types", position, kind, "full" if position == 0 else "full, shared"
             )
     reader.skip("index_topk_freq")
+    reader.record.origins["index_owners"] = {"": [reader.path("indexer_types")]}
     return [kind == "full" for kind in kinds]
 
 
@@ -74,6 +76,7 @@ def _by_period(reader: Reader, count: int) -> Sequence[bool]:
     period = reader.optional("index_topk_freq")
     if period is None:
         return [True] * count
+    reader.record.origins["index_owners"] = {"": [period.origin]}
     offset = reader.whole("index_skip_topk_offset").value if period.value > 1 else 1
     return [max(layer - offset + 1, 0) % period.value == 0 for layer in range(count)]
 
@@ -95,9 +98,7 @@ def sparse_layers(reader: Reader, count: int, drafts: int) -> Sequence[bool] | N
 
 def sparse_index_key(reader: Reader) -> SparseIndexKey:
     """One key per token; `sparse_num_index_heads` does not multiply it."""
-    sparse = reader.part("sparse_attention_config")
-    if sparse is None:
-        raise reader.missing("sparse_attention_config")
+    sparse = reader.part("sparse_attention_config") or reader
     return sparse.cache(SparseIndexKey, index_head_dim=sparse.whole("sparse_index_dim"))
 
 

@@ -55,6 +55,16 @@ MECHANISMS = frozenset(
         "v_head_dim",
     )
 )
+# Keys that are in `class_defaults.json` for every class that has them: another class does not read them.
+CLASS_KEYS = (
+    "attn_layer_period",
+    "cross_attention_layers",
+    "index_head_dim",
+    "kv_lora_rank",
+    "layer_group_size",
+    "linear_num_value_heads",
+    "num_kv_shared_layers",
+)
 # Words in a key of a model that we do not know which speak of layers, windows, latents, states or sharing.
 SUSPECT = re.compile(
     r"window|latent|lora_rank|lora_dim|kv_|_kv|key_value|recurren|(^|_)ssm|mamba|rwkv|gla(_|$)|delta|linear_(attn|attention|num|key|value)"
@@ -81,6 +91,17 @@ HARMLESS = frozenset(
         "rope_head_dim",
     )
 )
+
+
+def check_class(reader: Reader) -> None:
+    """Refuse a mechanism that the class of this model_type does not have.
+
+    Raises:
+        ConfigError: the file has such a key.
+    """
+    for key in CLASS_KEYS:
+        if key in reader.switched_on() and not reader.class_has(key):
+            raise reader.unread(key)
 
 
 def check_all_read(root: Reader, text: Reader) -> None:

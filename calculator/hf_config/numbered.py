@@ -22,7 +22,9 @@ def numbered_words(reader: Reader, count: int) -> tuple[str, Sequence[str]] | No
         ConfigError: a number outside the model, or layers that are named twice or not at all.
     """
     part = reader.part("linear_attn_config")
-    if part and (part.has("full_attn_layers") or part.has("kda_layers")):
+    if part:
+        if not part.has("full_attn_layers") and not part.has("kda_layers"):
+            raise part.missing("full_attn_layers")
         reader.skip("full_attention_interval")
         return "linear_attn_config", _two_lists(part, count)
     for key, (named, other) in NUMBERS.items():

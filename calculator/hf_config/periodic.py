@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from .family import CHUNKED, FULL, LINEAR, MAMBA, SLIDING
 from .reader import Reader
-from .window import WINDOW, is_switched_off
+from .window import WINDOW, is_switched_off, never_binds
 
 # Layer i is full when i + 1 is a multiple of the key's number; the others do this.
 PERIODS: Mapping[str, str] = {
@@ -28,7 +28,7 @@ def periodic_words(reader: Reader, count: int) -> tuple[str, Sequence[str]] | No
     for key, other in PERIODS.items():
         period = reader.optional(key)
         if period:
-            reader.skip(*(PERIODS if other == SLIDING else ()))
+            reader.skip(*(same for same, word in PERIODS.items() if word == other))
             return key, [FULL if (layer + 1) % period.value == 0 else other for layer in range(count)]
     period = reader.optional("attn_layer_period")
     if period:
@@ -54,11 +54,11 @@ def _repeated(reader: Reader, letters: str, count: int) -> Sequence[str]:
 
 def _chunked(reader: Reader, count: int) -> tuple[str, Sequence[str]] | None:
     """Layers without rotary embedding are full, those with it (1) local: not what the key suggests."""
+    given = reader.has("attention_chunk_size") and reader.class_has("attention_chunk_size")
+    by_class = reader.class_number("attention_chunk_size") and not reader.is_null("attention_chunk_size")
+    if not given and not by_class:
+        return None
     codes = reader.items("no_rope_layers")
-    if not reader.has("attention_chunk_size") and not reader.class_number("attention_chunk_size"):
-        return None
-    if reader.is_null("attention_chunk_size"):
-        return None
     if codes:
         reader.as_long("no_rope_layers", codes, count, 0)
         for position, code in enumerate(codes):
@@ -86,7 +86,11 @@ def windowed_words(reader: Reader, count: int) -> tuple[str, Sequence[str]] | No
     window = reader.spelled(*WINDOW)
     if window is None:
         return None
+    if not never_binds(reader, window):
+        reader.ordinary("sliding_window")  # which layers slide is not said
     first = reader.optional("max_window_layers", lowest=0)
+    if first and not reader.class_has("max_window_layers"):
+        raise reader.unread("max_window_layers")
     if first is None:
         return window.key.rpartition(".")[2], [SLIDING] * count
     return "max_window_layers", [SLIDING if layer >= first.value else FULL for layer in range(count)]

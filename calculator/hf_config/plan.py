@@ -14,7 +14,7 @@ from .found import Found
 from .heads import cross_attention, encoder_attention, full_attention
 from .latent import compressed_latents, index_key, is_latent, latent, sparse_index_key, window_latent
 from .layer_pattern import layer_words, listed_count
-from .mechanisms import check_all_read
+from .mechanisms import check_all_read, check_class
 from .per_layer import EMPTY, layer_sizes
 from .reader import Reader
 from .sharing import refined
@@ -37,6 +37,7 @@ def read_config(source: Source, *, draft_layers: bool = False) -> ModelPlan:
     root = Reader(parse(source))
     text = text_part(root)
     reader = decoder_view(with_family(root, text))
+    check_class(reader)
     layers = _layer_count(reader)
     count = layers.value
     drafts = draft_counts(reader)

@@ -140,7 +140,11 @@ class Reader:
 
     def class_has(self, key: str) -> bool:
         """Whether the class of this model_type is known to have `key`, or is not known at all."""
-        return not self._defaults or key in self._defaults
+        return not self.has_class() or key in self._defaults
+
+    def has_class(self) -> bool:
+        """Whether the keys of this model_type's class are known."""
+        return bool(self._defaults)
 
     def class_number(self, key: str) -> bool:
         """Whether the class has a number for `key`, which null in the file would then replace by nothing."""

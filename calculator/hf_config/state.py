@@ -13,6 +13,7 @@ from ..caches import (
     ShortConvolution,
     State,
 )
+from ..errors import ConfigError
 from .found import Found
 from .heads import HIDDEN, QUERY_HEADS, WIDTH
 from .reader import Reader
@@ -36,7 +37,7 @@ def linear_attention(reader: Reader) -> State:
             return build(reader)
     if reader.family.lightning:
         return lightning(reader)
-    raise reader.missing("linear_num_value_heads")
+    raise ConfigError("config.recurrence", field=reader.path("layer_types"))
 
 
 def gated_delta_net(reader: Reader) -> GatedDeltaNet:
@@ -155,7 +156,7 @@ def rwkv(reader: Reader) -> RWKV5:
 
 # The keys that tell a recurrence, the more particular first.
 TELLS: Sequence[tuple[tuple[str, ...], Callable[[Reader], State]]] = (
-    (("linear_num_value_heads",), gated_delta_net),
+    (("linear_num_value_heads", "linear_num_key_heads", "linear_key_head_dim"), gated_delta_net),
     (("linear_attn_config", "linear_num_heads"), kda),
     (("lru_width", "conv1d_width"), rg_lru),
     (("conv_L_cache",), short_convolution),

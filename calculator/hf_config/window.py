@@ -13,9 +13,10 @@ WINDOW = ("sliding_window", "attention_window_size", "sliding_window_size")
 def is_switched_off(reader: Reader) -> bool:
     """Whether the file, or the class where the file is silent, says that the window is not used.
 
-    A class with `max_window_layers` (Qwen2 and 3) uses no window unless told to.
+    A file with `max_window_layers` (Qwen2 and 3) uses no window unless told to.
     """
-    return not reader.flag("use_sliding_window", absent=not reader.has("max_window_layers"))
+    of_qwen = reader.has("max_window_layers") and not reader.has_class()
+    return not reader.flag("use_sliding_window", absent=not of_qwen)
 
 
 def never_binds(reader: Reader, width: Found) -> bool:

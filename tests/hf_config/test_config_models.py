@@ -7,19 +7,14 @@ from pathlib import Path
 import pytest
 
 from calculator import catalogue
-from calculator.caches import MLA, Cache, FullAttention, GatedDeltaNet, Growth, IndexKey, SlidingWindow
+from calculator.caches import Cache, FullAttention, Growth, SlidingWindow
 from calculator.errors import ConfigError
 from calculator.formats import Storage
 from calculator.hf_config import read_config
 from calculator.locales import LANGUAGES, text
-from calculator.model import Layer, ModelPlan
+from calculator.model import ModelPlan
 
-GOLDEN = json.loads((Path(__file__).parent / "golden_models.json").read_text(encoding="utf-8"))["cases"]
 FAR = 10**9  # a context beyond every window
-
-
-def unit_bytes(layer: Layer) -> int:
-    return int(sum(cache.unit_bytes(Storage(), 1).value for cache in layer))
 
 
 def bytes_by_growth(plan: ModelPlan) -> tuple[int, int, int]:
@@ -30,45 +25,6 @@ def bytes_by_growth(plan: ModelPlan) -> tuple[int, int, int]:
             units = 1 if cache.growth is Growth.LINEAR else cache.units(FAR)
             sums[cache.growth] += int(cache.unit_bytes(Storage(), 1).value) * units
     return sums[Growth.LINEAR], sums[Growth.BOUNDED], sums[Growth.CONSTANT]
-
-
-def reference_words(layer: Layer) -> dict[str, object]:
-    """A layer in the words of the golden file."""
-    match layer:
-        case (SlidingWindow() as cache,):
-            return {"kind": "sliding", **head_words(cache), "window": cache.sliding_window}
-        case (FullAttention() as cache,):
-            return {"kind": "full", **head_words(cache)}
-        case (MLA() as cache,):
-            return {"kind": "mla", "latent_dim": cache.kv_lora_rank, "rope_dim": cache.qk_rope_head_dim}
-        case (MLA() as cache, IndexKey()):
-            plain = reference_words((cache,))
-            extra = unit_bytes(layer[1:])
-            return plain | {"kind": "mla+indexer", "indexer_bytes_per_token": extra}
-    assert [type(cache) for cache in layer] == [GatedDeltaNet]
-    return {"kind": "gdn"}
-
-
-def head_words(cache: FullAttention) -> dict[str, object]:
-    return {"kv_heads": cache.num_kv_heads, "k_dim": cache.head_size, "v_dim": cache.head_size_v}
-
-
-def plan_of(case: dict) -> ModelPlan:
-    return catalogue.plan(case["catalogue"]) if "catalogue" in case else read_config(case["config"])
-
-
-@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["id"])
-def test_bytes_are_those_of_the_reference(case):
-    expected = case["bytes_per_token"], case["bounded_bytes_max"], case["const_bytes"]
-    assert bytes_by_growth(plan_of(case)) == expected
-
-
-@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["id"])
-def test_layer_groups_are_those_of_the_reference(case):
-    found = [
-        reference_words(group.caches) | {"layers": list(group.indices)} for group in plan_of(case).groups()
-    ]
-    assert sorted(found, key=str) == sorted(case["groups"], key=str)
 
 
 # Bytes per token, window, state: the sizes of one layer times the layers that have it.
@@ -117,7 +73,8 @@ def test_every_number_has_an_origin(model):
         for field in fields(cache)
         if type(getattr(cache, field.name)) is int
     }
-    assert sizes | {"layers", "context_hint", "layer_pattern"} == set(plan.provenance)
+    told = {name.rpartition(".")[2] for name in plan.provenance}
+    assert sizes | {"layers", "context_hint", "layer_pattern"} == told
     assert all(plan.provenance.values())
 
 
@@ -189,12 +146,12 @@ def test_absent_window_of_mistral_is_the_class_default_and_said():
     }
 
 
-def test_window_as_long_as_the_context_stays_a_window_and_is_noted():
+def test_window_as_long_as_the_context_is_full_attention_and_noted():
     config = mistral(sliding_window=32_768)
-    assert type(only_cache(config)) is SlidingWindow
+    assert type(only_cache(config)) is FullAttention
     assert notes(config)["config.note.window"]["context"] == 32_768
-    assert "config.note.window" not in notes(mistral(sliding_window=32_767))
-    assert "config.note.window" not in notes(mistral(max_position_embeddings=None))
+    assert type(only_cache(mistral(sliding_window=32_767))) is SlidingWindow
+    assert type(only_cache(mistral(max_position_embeddings=None))) is SlidingWindow
 
 
 def test_context_is_only_a_hint():
@@ -268,9 +225,10 @@ def test_text_part_may_be_the_only_one_with_a_model_type():
 
 
 def test_shared_indexer_layers_follow_from_the_frequency():
-    case = next(case for case in GOLDEN if case["id"].endswith("GLM-5.2"))
-    config = {**case["config"], "indexer_types": None}
-    assert read_config(config) == read_config(case["config"])
+    path = Path(__file__).parent / "configs" / "zai-org__GLM-5.2.json"
+    published = json.loads(path.read_text(encoding="utf-8"))
+    config = {**published, "indexer_types": None}
+    assert read_config(config) == read_config(published)
     every = {**config, "index_topk_freq": 1, "index_skip_topk_offset": None}
     assert len(read_config(every).groups()) == 1
 

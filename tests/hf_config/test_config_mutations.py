@@ -1,89 +1,77 @@
-"""Whatever is done to a real configuration: a plan or a ConfigError, nothing else."""
+"""Whatever is done to a real configuration: a plan or a ConfigError, nothing else, and no silent default."""
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calculator import catalogue
 from calculator.errors import ConfigError
 from calculator.hf_config import read_config
-from calculator.hf_config.family import MECHANISMS
-from calculator.locales import LANGUAGES
-from calculator.model import ModelPlan
+from tests import fuzz
+from tests.hf_config.reading import CONFIGS
 
-ODD = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 200),
-    st.sampled_from([-(10**400), 10**400, 2**53, 2**31, float("nan"), float("inf"), -0.0, "", "8", "\ud800"]),
-    st.text(max_size=8),
-    st.lists(st.sampled_from([0, 1, None, "full_attention", "sliding_attention", "shared"]), max_size=80),
-    st.dictionaries(st.text(max_size=5), st.integers(), max_size=2),
-)
-EXTRA_KEYS = (
-    *MECHANISMS,
-    "layer_types",
-    "head_dim",
-    "use_sliding_window",
-    "use_mla",
-    "index_skip_topk_offset",
-    "quantization_config",
-    "num_mtp_modules",
-    "mtp_transformer_layers",
-    "text_config",
-    "llm_config",
-    "thinker_config",
-)
+FILES = sorted(CONFIGS.rglob("*.json"))
 
 
-@st.composite
-def mutated(draw):
-    config = json.loads(json.dumps(catalogue.entry(draw(st.sampled_from(catalogue.ids()))).config))
-    for _ in range(draw(st.integers(1, 4))):
-        places = [config, *(value for value in config.values() if isinstance(value, dict))]
-        place = draw(st.sampled_from(places))
-        key = draw(st.sampled_from([*place, *EXTRA_KEYS]))
-        change = draw(st.sampled_from(["drop", "rename", "replace", "negate", "stretch", "nest", "fill"]))
-        value = place.pop(key, None)
-        if change == "rename":
-            place[draw(st.sampled_from(EXTRA_KEYS))] = value
-        elif change == "replace":
-            place[key] = draw(ODD)
-        elif change == "negate" and isinstance(value, int):
-            place[key] = -value
-        elif change == "stretch" and isinstance(value, list):
-            place[key] = value * 2 if draw(st.booleans()) else value[:-1]
-        elif change == "nest":
-            place[key] = {key: value}
-            config = {"model_type": config.get("model_type"), "text_config": config}
-        elif change == "fill":
-            entry = draw(st.sampled_from(["full_attention", "sliding_attention", "linear_attention", 1]))
-            place[key] = [entry] * draw(st.integers(0, 80))
-    return config
+def test_a_sample_of_changed_configurations_is_read_or_refused():
+    outcomes = fuzz.run(count=1_500, seed=1)
+    assert outcomes.total() == 1_500
+    assert outcomes["plan"] > 100
+    assert len(outcomes) > 12
 
 
-def read_or_refuse(source: object) -> ModelPlan | ConfigError:
-    try:
-        return read_config(source)
-    except ConfigError as error:
-        return error
+def test_the_command_reports_its_counts(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["fuzz.py", "--count", "5"])
+    fuzz.main()
+    assert "5  in " in capsys.readouterr().out
 
 
-@given(mutated())
-@settings(max_examples=600, deadline=None)
-def test_a_changed_configuration_is_read_or_refused(config):
-    for source in (config, json.dumps(config)):
-        outcome = read_or_refuse(source)
-        if isinstance(outcome, ConfigError):
-            for language in LANGUAGES:
-                message = outcome.message(language)
-                assert outcome.field in message
-                assert message.encode()
-        else:
-            assert outcome.layers
+def test_a_crash_is_told_with_its_seed(capsys, monkeypatch):
+    monkeypatch.setattr(fuzz, "read_config", lambda *_, **__: {}["crash"])
+    with pytest.raises(KeyError):
+        fuzz.run(count=1, seed=3)
+    assert capsys.readouterr().err.startswith("seed 3, number 0: ")
 
 
-@given(st.text(max_size=60))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_key_that_is_left_out_is_told_where_it_matters(path):
+    original = read_config(path)
+    config = json.loads(path.read_text(encoding="utf-8"))
+    for part in (config, *(value for value in config.values() if isinstance(value, dict))):
+        for key in list(part):
+            value = part.pop(key)
+            try:
+                plan = read_config(config)
+            except ConfigError:
+                plan = original
+            if plan != original:
+                assert (plan.provenance, plan.warnings) != (original.provenance, original.warnings), key
+            part[key] = value
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60))
+@settings(max_examples=80)
 def test_any_other_text_is_refused(source):
-    assert isinstance(read_or_refuse(source), ConfigError)
+    with pytest.raises(ConfigError):
+        read_config(source)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(fuzz.KEYS),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(fuzz.KEYS), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*fuzz.KEYS, "num_hidden_layers", "hidden_size"]), JSON, max_size=8))
+@settings(max_examples=120)
+def test_any_object_of_known_keys_is_read_or_refused(config):
+    fuzz.outcome(config, draft_layers=True)

@@ -8,7 +8,7 @@ import pytest
 from calculator import catalogue
 from calculator.errors import ConfigError
 from calculator.hf_config import read_config
-from calculator.hf_config.reader import shown
+from calculator.hf_config.plain_text import shown
 from calculator.locales import LANGUAGES
 
 GONE = object()
@@ -62,31 +62,26 @@ def test_text_that_is_no_configuration(source, key, field):
 @pytest.mark.parametrize(
     ("config", "field"),
     [
-        ({}, "model_type"),
-        ({"model_type": None}, "model_type"),
-        ({"text_config": {}}, "model_type"),
-        ({"model_type": "gemma3", "num_hidden_layers": 4}, "text_config"),
+        ({}, "num_hidden_layers"),
+        ({"model_type": None}, "num_hidden_layers"),
+        ({"text_config": {}}, "text_config.num_hidden_layers"),
+        ({"model_type": "no_such_model", "num_hidden_layers": 2}, "hidden_size"),
+        ({"model_type": "qwen3_vl", "text_config": {"hidden_size": 8}}, "text_config.num_hidden_layers"),
     ],
 )
-def test_missing_model_type_or_text_part(config, field):
+def test_a_file_that_says_too_little(config, field):
     refused(config, "config.missing", field)
 
 
 @pytest.mark.parametrize(
     ("config", "field", "value"),
     [
-        ({"model_type": "falcon"}, "model_type", "falcon"),
-        ({"model_type": "qwen3_5", "text_config": {"model_type": "llama"}}, "model_type", "qwen3_5"),
-        (
-            {"model_type": "gemma3", "text_config": {"model_type": "gemma9"}},
-            "text_config.model_type",
-            "gemma9",
-        ),
-        ({"model_type": "gemma3", "text_config": {"model_type": "llama"}}, "text_config.model_type", "llama"),
-        ({"text_config": {"model_type": "gpt2"}}, "text_config.model_type", "gpt2"),
+        ({"model_type": "xlstm"}, "model_type", "xlstm"),
+        ({"model_type": "reformer", "text_config": {"model_type": "llama"}}, "model_type", "reformer"),
+        ({"text_config": {"model_type": "zaya"}}, "text_config.model_type", "zaya"),
     ],
 )
-def test_unknown_model_type_is_refused_by_name(config, field, value):
+def test_model_types_whose_caches_have_no_kind_here(config, field, value):
     message = str(refused(config, "config.model_type", field))
     assert value in message
     assert "sliders" in message
@@ -99,7 +94,6 @@ QWEN, GLM, MINIMAX, DEEPSEEK = "qwen3.5-397b-a17b", "glm-5.1", "minimax-m2.7", "
 @pytest.mark.parametrize(
     ("model", "path", "value", "key"),
     [
-        (LLAMA, "num_hidden_layers", GONE, "missing"),
         (LLAMA, "num_hidden_layers", None, "missing"),
         (LLAMA, "num_hidden_layers", True, "whole"),
         (LLAMA, "num_hidden_layers", "32", "whole"),
@@ -110,10 +104,8 @@ QWEN, GLM, MINIMAX, DEEPSEEK = "qwen3.5-397b-a17b", "glm-5.1", "minimax-m2.7", "
         (LLAMA, "num_hidden_layers", 0, "range"),
         (LLAMA, "num_hidden_layers", -1, "range"),
         (LLAMA, "num_hidden_layers", 1025, "range"),
-        (LLAMA, "num_attention_heads", GONE, "missing"),
         (LLAMA, "num_key_value_heads", 0, "range"),
         (LLAMA, "head_dim", 5000, "range"),
-        (LLAMA, "hidden_size", GONE, "missing"),
         (LLAMA, "hidden_size", 4095, "divides"),
         (LLAMA, "hidden_size", 32 * 5000, "range"),
         (LLAMA, "hidden_size", 10**5000, "range"),
@@ -125,7 +117,6 @@ QWEN, GLM, MINIMAX, DEEPSEEK = "qwen3.5-397b-a17b", "glm-5.1", "minimax-m2.7", "
         (LLAMA, "layer_types", ["full_attention"] * 31, "length"),
         (LLAMA, "sliding_window", 4096, "unread"),
         (LLAMA, "kv_lora_rank", 512, "unread"),
-        (LLAMA, "is_encoder_decoder", True, "unread"),
         (LLAMA, "num_kv_shared_layers", 4, "unread"),
         (LLAMA, "quantization_config", [], "object"),
         (MISTRAL, "sliding_window", 0, "range"),
@@ -133,26 +124,25 @@ QWEN, GLM, MINIMAX, DEEPSEEK = "qwen3.5-397b-a17b", "glm-5.1", "minimax-m2.7", "
         (MISTRAL, "max_window_layers", 8, "unread"),
         (GEMMA, "text_config/sliding_window", None, "missing"),
         (GEMMA, "text_config/sliding_window", 2**30, "range"),
-        (GEMMA, "text_config/sliding_window_pattern", "LLLG", "whole"),
+        (GEMMA, "text_config/sliding_window_pattern", "", "whole"),
         (GEMMA, "text_config/use_sliding_window", False, "contradiction"),
         (GEMMA, "text_config/head_dim", None, "missing"),
         (GEMMA, "text_config/use_bidirectional_attention", True, "unread"),
-        (QWEN, "text_config/head_dim", GONE, "missing"),
         (QWEN, "text_config/linear_num_value_heads", GONE, "missing"),
         (QWEN, "text_config/linear_num_value_heads", 63, "divides"),
         (QWEN, "text_config/linear_conv_kernel_dim", 300, "range"),
         (QWEN, "text_config/linear_key_head_dim", None, "missing"),
         (QWEN, "text_config/mtp_num_hidden_layers", -1, "range"),
-        (DEEPSEEK, "kv_lora_rank", GONE, "missing"),
+        (DEEPSEEK, "kv_lora_rank", None, "missing"),
         (DEEPSEEK, "kv_lora_rank", 0, "range"),
-        (DEEPSEEK, "qk_rope_head_dim", GONE, "missing"),
+        (DEEPSEEK, "qk_rope_head_dim", None, "missing"),
         (DEEPSEEK, "qk_rope_head_dim", 0, "range"),
-        (DEEPSEEK, "index_head_dim", GONE, "missing"),
         (DEEPSEEK, "index_head_dim", 5000, "range"),
         (DEEPSEEK, "use_mla", False, "unread"),
         (GLM, "indexer_types", ["full"] * 10, "length"),
         (GLM, "index_topk_pattern", "FSSS", "unread"),
         (MINIMAX, "attn_type_list", [1] * 61, "length"),
+        (MINIMAX, "attn_type_list", [1] * 71, "length"),
     ],
     ids=shown,
 )
@@ -168,13 +158,13 @@ def test_head_counts_that_do_not_fit():
     assert "num_key_value_heads = 5" in str(error)
 
 
-@pytest.mark.parametrize("value", [0, True, 2, "1"])
+@pytest.mark.parametrize("value", [True, 2, "1"])
 def test_unknown_attention_code(value):
     codes = [1] * 61 + [value]
     refused(changed(MINIMAX, "attn_type_list", codes), "config.word", "attn_type_list[61]")
 
 
-@pytest.mark.parametrize("word", ["linear_attention", "mamba", "", 3, None])
+@pytest.mark.parametrize("word", ["linear_attentions", "Full_Attention", "", 3, None])
 def test_unknown_layer_word(word):
     words = ["full_attention"] * 31 + [word]
     error = refused(changed(LLAMA, "layer_types", words), "config.word", "layer_types[31]")
@@ -220,7 +210,7 @@ class Odd(Mapping):
 
 
 def test_any_mapping_is_read():
-    refused(Odd(), "config.missing", "num_hidden_layers")
+    assert len(read_config(Odd()).layers) == 32
 
 
 @pytest.mark.parametrize(
