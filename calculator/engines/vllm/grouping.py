@@ -57,7 +57,7 @@ def mergeable(specs: Sequence[LayerSpec]) -> bool:
         windows, chunks = {spec.window for spec in specs} - {None}, {spec.chunk for spec in specs} - {None}
         for sizes in (windows, chunks):
             if len(sizes) > 1:
-                raise EngineError("vllm.windows", sizes=", ".join(map(str, sorted(sizes, key=str))))
+                raise EngineError("vllm.windows", sizes=", ".join(map(str, sorted(filter(None, sizes)))))
         equal = all(_attention_key(spec) == _attention_key(first) for spec in specs)
         return equal and not (windows and chunks)
     return all(spec == first for spec in specs)
@@ -166,6 +166,7 @@ def _unified(spec: LayerSpec, page_size: int) -> LayerSpec:
         return spec
     grown = spec.resized(spec.block_size * (page_size // own))
     # The page of a state, or one that is padded, does not grow with the block.
-    if page_size % own or grown.page_size_bytes != page_size:
+    fixed = spec.type is SpecType.MAMBA or spec.page_size_padded is not None
+    if page_size % own or fixed or grown.page_size_bytes != page_size:
         raise EngineError("vllm.pages", page=own, largest=page_size)
     return grown

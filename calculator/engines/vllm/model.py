@@ -19,7 +19,7 @@ from ...caches import (
     State,
 )
 from ...errors import EngineError
-from ...formats import BF16, FP8, FP8_DS_MLA, FP8_V4, Storage, TurboQuant
+from ...formats import BF16, FP8, FP8_DS_MLA, FP8_V4, HalfByteRow, Storage, TurboQuant
 from ...model import Layer, ModelPlan
 from .hybrid import Alignment, align
 from .settings import MambaMode, Settings
@@ -90,9 +90,11 @@ def _check(plan: ModelPlan, storage: Storage, version: str) -> None:
             if storage.kv not in V4_FORMATS:
                 raise EngineError("vllm.v4_format", format=storage.kv.name)
             continue
-        quantised = isinstance(cache.stored_in(storage), TurboQuant)
-        if not cache.accepts(storage) or (quantised and type(cache) is not FullAttention):
-            raise EngineError("vllm.format", kind=cache.kind, format=cache.stored_in(storage).name)
+        stored = cache.stored_in(storage)
+        elsewhere = isinstance(stored, HalfByteRow) or stored == FP8_V4
+        quantised = isinstance(stored, TurboQuant) and type(cache) is not FullAttention
+        if elsewhere or quantised or not cache.accepts(storage):
+            raise EngineError("vllm.format", kind=cache.kind, format=stored.name)
         if isinstance(cache, MLA) and storage.kv == FP8_DS_MLA and cache not in sparse:
             raise EngineError("vllm.sparse_only", format=storage.kv.name)
 

@@ -1,0 +1,81 @@
+"""A second opinion: stored elements and blocks counted one by one. Imports nothing of the calculator."""
+
+
+def page_bytes(block_size, num_kv_heads, key, value, element_bytes, scale_bytes=0):
+    """Every element of every token and head, and a scale for each of its two vectors."""
+    size = 0
+    for _token in range(block_size):
+        for _head in range(num_kv_heads):
+            size += sum(element_bytes for _ in range(key)) + scale_bytes
+            size += sum(element_bytes for _ in range(value)) + scale_bytes
+    return size
+
+
+def latent_page_bytes(block_size, ratio, rank, rope, *, packed, align=1):
+    """One entry for every full group of `ratio` tokens, then bytes until the alignment is met."""
+    size, waiting = 0, 0
+    for _token in range(block_size):
+        waiting += 1
+        if waiting < ratio:
+            continue
+        waiting = 0
+        if packed == "656":
+            size += rank + sum(4 for start in range(0, rank, 128) if start + 128 <= rank) + 2 * rope
+        elif packed == "584":
+            size += rank + sum(1 for start in range(0, rank, 64) if start + 64 <= rank) + 1 + 2 * rope
+        else:
+            size += 2 * (rank + rope)
+    while size % align:
+        size += 1
+    return size
+
+
+class Request:
+    """A block table as the engine keeps it: blocks in front of what is needed become None."""
+
+    def __init__(self, block_size, *, window=None, chunk=None, drafts=None):
+        self.block_size, self.window, self.chunk, self.drafts = block_size, window, chunk, drafts
+        self.table = []
+
+    def needed_from(self, computed):
+        """The first token that the next one attends to."""
+        if self.window is not None:
+            return max(0, computed + 1 - self.window)
+        if self.chunk is not None:
+            first = 0
+            while first + self.chunk <= computed:
+                first += self.chunk
+            return first
+        if self.drafts is not None:
+            return max(0, computed - self.drafts - 1)
+        return 0
+
+    def step(self, computed, new):
+        """Blocks held while `new` tokens are computed."""
+        for number in range(len(self.table)):
+            if (number + 1) * self.block_size <= self.needed_from(computed):
+                self.table[number] = None
+        while len(self.table) * self.block_size < computed + new + (self.drafts or 0) * self.block_size:
+            self.table.append("block")
+        return sum(entry is not None for entry in self.table)
+
+    def run(self, prompt, step, output):
+        """(peak while the prompt is computed, peak while decoding, blocks at the end)."""
+        computed, prefill, decode, last = 0, 0, 0, 0
+        while computed < prompt:
+            new = min(step, prompt - computed)
+            last = self.step(computed, new)
+            computed, prefill = computed + new, max(prefill, last)
+        for _token in range(output):
+            last = self.step(computed, 1)
+            computed, decode = computed + 1, max(decode, last)
+        return prefill, decode, last
+
+
+def pool_blocks(available, pages):
+    """Blocks taken one after another until the memory is full."""
+    blocks, left = 0, available
+    while left >= sum(pages):
+        left -= sum(pages)
+        blocks += 1
+    return blocks

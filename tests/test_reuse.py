@@ -1,0 +1,190 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.caches import KINDS
+from calculator.engines.vllm.inputs import layer_spec  # noqa: F401 - the engine's package imports this module too
+from calculator.errors import EngineError, FieldError
+from calculator.locales import catalogue
+from calculator.reuse import (
+    CachedGroup,
+    Need,
+    common_hit,
+    need,
+    radix_hit,
+    resolve_block_sizes,
+    tokens_needed,
+)
+from tests.strategies import caches
+
+
+def group(needs, cached, block_size=16, reach=1, spec=None, **more):
+    return CachedGroup(
+        spec=spec or (needs, block_size, reach),
+        need=needs,
+        block_size=block_size,
+        cached=frozenset(cached),
+        reach=reach,
+        **more,
+    )
+
+
+def full(cached, **more):
+    return group(Need.LEADING_RUN, cached, **more)
+
+
+def window(cached, reach=64, **more):
+    return group(Need.WINDOW, cached, reach=reach, **more)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.kind)
+@given(data=st.data())
+def test_every_kind_needs_something_that_has_words(kind, data):
+    cache = data.draw(caches(kind))
+    prefix = data.draw(st.integers(0, 10_000))
+    assert 0 <= tokens_needed(cache, prefix) <= prefix
+    assert f"reuse.{need(cache)}" in catalogue("en")
+
+
+def test_a_leading_run():
+    hit = common_hit([full([0, 1, 2, 4, 5])], 400)
+    assert (hit.tokens, hit.real_blocks, hit.alignment) == (48, (3,), 16)
+    assert common_hit([full([0, 1, 2])], 400, eagle=True).tokens == 32
+    assert common_hit([full([])], 400, eagle=True).tokens == 0
+    assert common_hit([full([0, 1, 2])], 400, context_parallel_size=4).tokens == 192
+
+
+@pytest.mark.parametrize(("reach", "blocks"), [(64, 4), (65, 4), (66, 5), (1, 1)])
+def test_a_window_needs_one_token_less(reach, blocks):
+    """formulas.md 4.7."""
+    assert common_hit([window(range(10, 10 + blocks), reach)], 400).tokens == (10 + blocks) * 16
+    if blocks > 1:
+        assert common_hit([window(range(10, 9 + blocks), reach)], 400).tokens == 0
+
+
+def test_a_short_run_of_a_window_counts_from_the_start():
+    assert common_hit([window([0, 1, 2])], 400).tokens == 48
+    assert common_hit([window([0, 1, 2])], 400, eagle=True).tokens == 32
+    assert common_hit([window([10, 11, 12, 13, 14])], 400, eagle=True).tokens == 224
+    assert common_hit([window([10, 12, 13])], 400).tokens == 0
+
+
+def test_every_kind_shortens_the_hit_until_none_does():
+    hit = common_hit([full(range(20)), window([4, 5, 6, 7, 12, 13])], 400)
+    assert (hit.tokens, hit.real_blocks) == (128, (8, 4))
+    three = common_hit([full(range(20)), window([4, 5, 6, 7, 12]), window([2, 3, 8, 9], reach=33)], 400)
+    assert three.tokens == 0
+    apart = common_hit([window(range(20), 17), window(range(20), 33)], 400)
+    assert apart.tokens == 320
+
+
+def test_other_block_sizes_align_a_hit():
+    hit = common_hit([full(range(20)), window(range(9), reach=33, block_size=32)], 300)
+    assert (hit.tokens, hit.alignment) == (288, 32)
+    odd = common_hit([full(range(7)), window([1, 2, 3], reach=17, block_size=32)], 300)
+    assert odd.tokens == 96
+
+
+def test_equal_groups_are_looked_up_together():
+    hit = common_hit([window(range(10)), window(range(4)), full(range(10))], 400)
+    assert (hit.tokens, hit.real_blocks) == (64, (4, 4, 4))
+
+
+def test_a_drafter_drops_a_block_of_its_groups():
+    both = common_hit([full(range(10)), window(range(10))], 160, eagle=True)
+    marked = common_hit([full(range(10)), window(range(10), drafted=True)], 160, eagle=True)
+    assert both.tokens == marked.tokens == 144
+
+
+def test_a_chunk_counts_everything_before_it():
+    chunk = group(Need.CHUNK, [], reach=256)
+    hit = common_hit([full(range(40)), chunk], 512)
+    assert (hit.tokens, hit.real_blocks) == (512, (32, 0))
+    assert common_hit([full(range(40)), group(Need.CHUNK, [32], reach=256)], 560).tokens == 528
+
+
+def test_a_state_is_taken_where_it_was_kept():
+    state = group(Need.SNAPSHOT, [3, 6], block_size=528)
+    hit = common_hit([full(range(10), block_size=528), state], 6_000)
+    assert (hit.tokens, hit.real_blocks) == (3_696, (7, 1))
+    assert common_hit([group(Need.SNAPSHOT, [])], 100).real_blocks == (0,)
+
+
+@pytest.mark.parametrize(
+    ("groups", "options", "reason"),
+    [
+        ([group(Need.NEVER, [0])], {}, "cross attention"),
+        ([group(Need.CHUNK, [0], reach=256)], {"eagle": True}, "drafter"),
+        ([group(Need.CHUNK, [], reach=256), full([0], block_size=32)], {}, "same blocks"),
+        ([window([0])], {"context_parallel_size": 2}, "window"),
+        ([window([0]), full([0])], {"context_parallel_size": 2}, "2"),
+        ([full([0], spec="a"), full([1], spec="a")], {}, "two kinds"),
+    ],
+)
+def test_what_is_refused(groups, options, reason):
+    with pytest.raises(EngineError, match=reason):
+        common_hit(groups, 400, **options)
+
+
+def test_a_hit_needs_a_group_and_a_length():
+    with pytest.raises(FieldError):
+        common_hit([], 1)
+    with pytest.raises(FieldError):
+        common_hit([full([])], -1)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([Need.LEADING_RUN, Need.WINDOW, Need.SNAPSHOT]), st.frozensets(st.integers(0, 12))
+        ),
+        min_size=2,
+        max_size=4,
+    ),
+    st.integers(0, 220),
+)
+def test_a_hit_is_within_its_bounds(given_groups, longest):
+    groups = [
+        CachedGroup(spec=number, need=needs, block_size=16, cached=cached, reach=40)
+        for number, (needs, cached) in enumerate(given_groups)
+    ]
+    hit = common_hit(groups, longest)
+    assert 0 <= hit.tokens <= longest
+    assert hit.tokens % 16 == 0
+    for found, real in zip(groups, hit.real_blocks, strict=True):
+        if found.need is Need.LEADING_RUN:
+            assert set(range(hit.tokens // 16)) <= found.cached
+        assert real <= len(found.cached)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "expected"),
+    [
+        ([16], {"block_size": 16, "context_parallel_size": 8}, (128, 128)),
+        ([256, 64, 4, 8], {"block_size": 256}, (256, 4)),
+        ([256, 64], {"block_size": 256, "hashes_used": False}, (256, 256)),
+        ([256, 64], {"block_size": 256, "hash_block_size": 32}, (256, 32)),
+        ([2_096, 262_144], {"block_size": 2_096, "state_block_sizes": [262_144]}, (34_340_864,) * 2),
+        ([2_096, 2_096], {"block_size": 2_096, "state_block_sizes": [2_096]}, (2_096, 2_096)),
+    ],
+)
+def test_alignment_and_hashes(sizes, options, expected):
+    assert resolve_block_sizes(sizes, **options) == expected
+
+
+def test_block_sizes_that_do_not_go_together():
+    with pytest.raises(EngineError, match="48"):
+        resolve_block_sizes([16, 32], block_size=16, hash_block_size=48)
+    with pytest.raises(EngineError, match="context parallelism"):
+        resolve_block_sizes([16, 32], block_size=16, context_parallel_size=2)
+
+
+def test_sglangs_radix_tree():
+    """formulas.md 7.2, the last paragraph."""
+    assert radix_hit(100, page_size=64) == 64
+    assert radix_hit(1_000, window=127, window_spans=[(0, 200), (500, 600)]) == 200
+    assert radix_hit(1_000, window=127, window_spans=[(0, 200), (500, 700)]) == 700
+    assert radix_hit(600, window=127, window_spans=[(500, 700)]) == 0
+    assert radix_hit(1_000, window=127) == 0
+    assert radix_hit(1_000, page_size=64, snapshots=[128, 640, 700, 1_024]) == 640
+    assert radix_hit(1_000, snapshots=[]) == 0
