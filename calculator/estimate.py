@@ -199,10 +199,10 @@ def estimate(scenario: Scenario) -> Estimate:
         LimitError: 2^53 bytes or more.
     """
     answer = _answer(scenario)
-    for cache in answer.plan.caches():
-        if not cache.accepts(scenario.storage):
+    for held in answer.plan.caches():
+        if not held.accepts(scenario.storage):
             raise FieldError(
-                "error.format", field="kv_cache_dtype", value=scenario.kv_cache_dtype, kind=cache.kind
+                "error.format", field="kv_cache_dtype", value=scenario.kv_cache_dtype, kind=held.kind
             )
     # No rank holds more than the whole model: if these are exact, all are.
     largest = max(getattr(answer.whole_model, name).value for name in QUANTITIES)

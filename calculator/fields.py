@@ -1,5 +1,7 @@
-"""What can be chosen: the one table of fields, from which the address keys, the bounds of the sliders, the options
-of the command line and the table in the README are read.
+"""What can be chosen, in one table.
+
+The address keys, the bounds of the sliders, the options of the command line and the table in the README are
+read from it.
 """
 
 import re
@@ -28,6 +30,11 @@ class Whole:
     lowest: int
     highest: int
 
+    @property
+    def words(self) -> str:
+        """The legal values, as the README lists them."""
+        return f"{self.lowest:,} to {self.highest:,}"
+
     def parse(self, name: str, given: object) -> int:
         """Raises FieldError, naming the range, for anything but a whole number in it."""
         bounds = {"lowest": self.lowest, "highest": self.highest}
@@ -53,6 +60,8 @@ class Memory(Whole):
 class Share:
     """A decimal number up to 1; 0 leaves it to the engine."""
 
+    words = "0 to 1, up to six decimals"
+
     def parse(self, name: str, given: object) -> float:
         """Raises FieldError for anything else."""
         if (
@@ -68,6 +77,11 @@ class Choice:
     """One of `options`."""
 
     options: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The legal values, as the README lists them."""
+        return ", ".join(f"`{option}`" for option in self.options)
 
     def parse(self, name: str, given: object) -> str:
         """Raises FieldError, naming the options, for anything else."""

@@ -34,7 +34,7 @@ class Scenario:
     shape: Shape | None = field(default_factory=lambda: catalogue_shape(DEFAULT_MODEL))
     kv_cache_dtype: str = KV_FORMATS[0]
     state_dtype: str = STATE_FORMATS[0]
-    serving: Serving = Serving()
+    serving: Serving = field(default_factory=Serving)
     tensor_parallel_size: int = 1
     context_tokens: int = 100_000
     num_sequences: int = 1

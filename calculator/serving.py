@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .engines import sglang, vllm
 from .errors import FieldError
@@ -66,7 +67,7 @@ class Serving:
         """The settings that the engine reads."""
         return OF_ENGINE[self.engine]
 
-    def changed(self, values: Mapping[str, object]) -> "Serving":
+    def changed(self, values: Mapping[str, Any]) -> "Serving":
         """This with other values; another engine comes in its newest version.
 
         Raises:

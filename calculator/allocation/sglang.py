@@ -1,0 +1,77 @@
+"""A scenario on SGLang."""
+
+from ..engines import sglang
+from ..explain import ceiling, least, lift, symbol
+from ..footprint import Amounts, footprint
+from ..model import ModelPlan
+from ..scenario import Scenario
+from ..serving import SGLANG
+from ..transfer.sglang import transfer
+from .form import Allocated, Figure, max_model_len, of_all
+
+
+def settings(scenario: Scenario, plan: ModelPlan) -> sglang.Settings:
+    """The scenario under SGLang's names."""
+    serving = scenario.serving
+    return sglang.Settings(
+        available_memory_bytes=serving.available_memory_bytes,
+        context_length=max_model_len(scenario),
+        tensor_parallel_size=scenario.tensor_parallel_size,
+        data_parallel_size=serving.data_parallel_size,
+        pipeline_parallel_size=serving.pipeline_parallel_size,
+        page_size=serving.page_size or sglang.default_page_size(plan),
+        swa_full_tokens_ratio=serving.swa_full_tokens_ratio or None,
+        dsa_backend=serving.dsa_backend,
+        hisparse_host_to_device_ratio=serving.hisparse_host_to_device_ratio or None,
+    )
+
+
+def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
+    """What SGLang `version` makes of the scenario. Raises EngineError and FieldError as `allocate` does."""
+    made = sglang.allocate(plan, scenario.storage, settings(scenario, plan), version)
+    capacity = [
+        Figure(name="planned_bytes_per_token", unit="bytes", value=made.tightest.planned_bytes_per_token),
+        Figure(name="allocated_bytes_per_token", unit="bytes", value=made.tightest.allocated_bytes_per_token),
+        Figure(name="max_total_num_tokens", unit="tokens", value=made.tokens),
+    ]
+    if made.sizes.window is not None:
+        capacity.append(Figure(name="window_tokens", unit="tokens", value=made.sizes.window))
+    if made.states is not None:
+        capacity.append(Figure(name="state_slots", unit="requests", value=made.states.slots))
+    capacity += [
+        Figure(name="max_num_reqs", unit="requests", value=made.requests),
+        Figure(name="allocated_bytes", unit="bytes", value=made.allocated_bytes),
+    ]
+    return Allocated(
+        engine=SGLANG,
+        version=version,
+        per_rank=_amounts(made, scenario, footprint(plan, scenario.storage, 1).bounds()),
+        capacity=tuple(capacity),
+        fits=True,
+        notes=made.notes,
+        derivations=tuple(made.derivations()),
+    )
+
+
+def _amounts(made: sglang.Allocation, scenario: Scenario, bounds: tuple[int, ...]) -> Amounts:
+    """Whole pages of the token pools, index keys and windows, and one state slot, as a request holds them."""
+    tokens, page = symbol("T", scenario.context_tokens), symbol("P", made.page_size)
+    stage = made.stages.index(made.tightest)
+    sent = transfer(made, scenario.context_tokens, stage=stage)
+    extra = symbol("extra", made.stages[stage].pool.extra_bytes)
+    rate, windows, states, held = symbol("page", sent.page_bytes) / page, lift(0), lift(0), sent.extra_bytes
+    match sent.extra:
+        case sglang.Extra.DSA:
+            rate = rate + extra / page
+        case sglang.Extra.SWA:
+            # A window may begin inside a page, so its tokens can touch one page more.
+            most = ceiling(symbol("w", max(bounds)), page) + (made.page_size > 1)
+            windows, held = extra * most, extra * least(ceiling(tokens, page), most)
+        case sglang.Extra.MAMBA:
+            states = held
+    return Amounts(
+        bytes_per_token=rate,
+        bounded_bytes=windows,
+        constant_bytes=states,
+        total_bytes=of_all(scenario, sent.kv_bytes + held),
+    )

@@ -1,0 +1,84 @@
+"""A scenario on vLLM."""
+
+from dataclasses import replace
+
+from ..caches import Growth
+from ..engines import vllm
+from ..engines.vllm import blocks
+from ..engines.vllm.growth import request_pages
+from ..explain import Expression, lift, symbol, total
+from ..footprint import Amounts
+from ..model import ModelPlan
+from ..scenario import Scenario
+from ..serving import VLLM
+from .form import Allocated, Figure, max_model_len, of_all
+
+LONGEST = 2**27  # tokens: what a window takes at this context, it takes at any longer one
+
+
+def settings(scenario: Scenario) -> vllm.Settings:
+    """The scenario under vLLM's names."""
+    serving = scenario.serving
+    return vllm.Settings(
+        tensor_parallel_size=scenario.tensor_parallel_size,
+        pipeline_parallel_size=serving.pipeline_parallel_size,
+        decode_context_parallel_size=serving.decode_context_parallel_size,
+        block_size=serving.block_size or None,
+        max_model_len=max_model_len(scenario),
+        max_num_batched_tokens=serving.max_num_batched_tokens,
+        mamba_cache_mode=None
+        if serving.mamba_cache_mode == "auto"
+        else vllm.MambaMode(serving.mamba_cache_mode),
+        enable_prefix_caching={"auto": None, "on": True, "off": False}[serving.enable_prefix_caching],
+        available_memory_bytes=serving.available_memory_bytes,
+    )
+
+
+def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
+    """What vLLM `version` makes of the scenario. Raises EngineError and FieldError as `allocate` does."""
+    made = vllm.allocate(plan, scenario.storage, settings(scenario), version)
+    pool = made.pool
+    capacity: list[Figure] = [Figure(name="bytes_per_block", unit="bytes", value=made.bytes_per_block)]
+    if pool is not None and made.groups:
+        capacity += [
+            Figure(name="num_blocks", unit="blocks", value=pool.num_blocks),
+            Figure(name="blocks_per_request", unit="blocks", value=pool.blocks_per_request),
+            Figure(name="concurrency", unit="times", value=_concurrency(pool)),
+            Figure(name="whole_requests", unit="requests", value=pool.whole_requests),
+            Figure(name="reported_tokens", unit="tokens", value=lift(pool.reported_tokens)),
+            Figure(name="longest_context", unit="tokens", value=lift(pool.longest_context)),
+        ]
+    return Allocated(
+        engine=VLLM,
+        version=version,
+        per_rank=_amounts(made, scenario),
+        capacity=tuple(capacity),
+        fits=pool is None or pool.fits,
+        notes=(),
+        derivations=tuple(made.derivations()),
+    )
+
+
+def _concurrency(pool: vllm.Pool) -> Expression:
+    return symbol("blocks", pool.num_blocks) / symbol("n_request", pool.blocks_per_request)
+
+
+def _amounts(made: vllm.Allocation, scenario: Scenario) -> Amounts:
+    """Every group pays the bytes of a whole block for each of its pages."""
+    stage, chosen = made.widest, made.settings
+    block = symbol("block", stage.bytes_per_block)
+    here = replace(chosen, max_model_len=scenario.context_tokens)
+    longest = replace(chosen, max_model_len=LONGEST)
+    groups = [group for group in stage.groups if group.present]
+    growing = [group for group in groups if made.grows(group)]
+    fixed = [group for group in groups if not made.grows(group)]
+    windows = [group for group in fixed if group.spec.cache.growth is Growth.BOUNDED]
+    states = [group for group in fixed if group.spec.cache.growth is not Growth.BOUNDED]
+    shards = chosen.context_parallel_size
+    rate = total(block / symbol("B", group.spec.block_size * shards) for group in growing)
+    return Amounts(
+        bytes_per_token=rate,
+        bounded_bytes=total(block * request_pages(group.spec, longest) for group in windows),
+        constant_bytes=total(block * request_pages(group.spec, here) for group in states),
+        total_bytes=of_all(scenario, blocks.request_bytes(stage.groups, here)),
+    )
