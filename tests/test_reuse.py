@@ -1,9 +1,8 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calculator.caches import KINDS
-from calculator.engines.vllm.inputs import layer_spec  # noqa: F401 - the engine's package imports this module too
 from calculator.errors import EngineError, FieldError
 from calculator.locales import catalogue
 from calculator.reuse import (
@@ -38,6 +37,7 @@ def window(cached, reach=64, **more):
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.kind)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_every_kind_needs_something_that_has_words(kind, data):
     cache = data.draw(caches(kind))
@@ -81,6 +81,10 @@ def test_every_kind_shortens_the_hit_until_none_does():
 def test_other_block_sizes_align_a_hit():
     hit = common_hit([full(range(20)), window(range(9), reach=33, block_size=32)], 300)
     assert (hit.tokens, hit.alignment) == (288, 32)
+    unaligned = common_hit(
+        [full(range(20)), window([2, 3, 5, 6], reach=17), window([2], reach=9, block_size=32)], 300
+    )
+    assert unaligned.tokens == 96
     odd = common_hit([full(range(7)), window([1, 2, 3], reach=17, block_size=32)], 300)
     assert odd.tokens == 96
 

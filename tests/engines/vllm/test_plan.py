@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as quick
 from hypothesis import strategies as st
 
 from calculator import catalogue
 from calculator.caches import (
+    KDA,
     RGLRU,
     CompressorState,
     SinkAttention,
@@ -102,6 +104,9 @@ def test_drafted_tokens_widen_a_convolution():
     plain, drafting = (allocated([GDN], num_speculative_blocks=count) for count in (0, 3))
     assert plain.groups[0].page.value == 4_268_032
     assert drafting.groups[0].page.value == 4_268_032 + 3 * 12_288 * 2
+    kda = KDA(conv_kernel=4, linear_num_heads=32, linear_head_dim=128)
+    unchanged = allocated([kda], num_speculative_blocks=3)
+    assert unchanged.groups[0].page.value == 2_170_880
 
 
 @pytest.mark.parametrize(
@@ -186,6 +191,11 @@ def test_every_quantity_has_its_derivation():
     assert allocated([FULL]).pool is None
 
 
+def test_full_attention_grows_and_a_window_does_not():
+    found = allocated([WINDOW, FULL])
+    assert [found.grows(group) for group in found.groups] == [False, True]
+
+
 def test_padding_is_the_difference():
     spec = allocated([FULL], FP8_PER_TOKEN_HEAD).groups[0].spec
     assert allocated([FULL]).padding_bytes(spec).value == 1_024
@@ -237,6 +247,7 @@ def test_an_unknown_version_is_named():
 MODELS = st.sampled_from(catalogue.ids())
 
 
+@quick(max_examples=30)
 @given(MODELS, st.integers(1, 300_000), st.sampled_from([1, 2, 4]))
 def test_laws_over_the_catalogue(model, context, tp):
     chosen, storage = catalogue.plan(model), Storage()

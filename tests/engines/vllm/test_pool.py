@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as quick
 from hypothesis import strategies as st
 
 from calculator.caches import MLA, ChunkedLocal, FullAttention, SlidingWindow, SlidingWindowMLA
@@ -329,6 +330,7 @@ def test_stages_and_a_v4_group_that_one_has_nothing_of():
     assert found.num_blocks.value == min(blocks.num_blocks(stage.groups, GIB).value for stage in halves)
 
 
+@quick(max_examples=30)
 @given(st.lists(st.sampled_from([spec(), spec(HALF)]), min_size=1, max_size=6), st.integers(0, 10**7))
 def test_blocks_are_what_fits_into_the_memory(layers, available):
     groups = group_layers(layers)
@@ -337,6 +339,7 @@ def test_blocks_are_what_fits_into_the_memory(layers, available):
     assert count * blocks.bytes_per_block(groups).value <= available
 
 
+@quick(max_examples=30)
 @given(
     st.lists(st.sampled_from([spec(), spec(WINDOW), spec(HALF), spec(CHUNK)]), min_size=1, max_size=30),
     st.integers(0, 2**33),
@@ -383,9 +386,9 @@ def test_memory_of_the_article():
     )
     assert found.value == 60_129_542_144
     assert available_bytes(total_bytes=1, gpu_memory_utilization=1, kv_cache_memory_bytes=7).value == 7
-    with pytest.raises(FieldError, match="total_bytes"):
+    with pytest.raises(FieldError, match="-1 is outside"):
         available_bytes(total_bytes=-1, gpu_memory_utilization=0.9)
-    with pytest.raises(FieldError, match="gpu_memory_utilization"):
+    with pytest.raises(FieldError, match=r"1\.1 is outside"):
         available_bytes(total_bytes=1, gpu_memory_utilization=1.1)
 
 
@@ -397,9 +400,9 @@ def test_layers_of_stages(layers, stages, expected):
 
 
 def test_stages_have_bounds():
-    with pytest.raises(FieldError, match="pipeline_parallel_size"):
+    with pytest.raises(FieldError, match="0 is outside"):
         layers_per_stage(3, 0)
-    with pytest.raises(FieldError, match="Layers"):
+    with pytest.raises(FieldError, match="-1 is outside"):
         layers_per_stage(-1, 1)
 
 
