@@ -107,6 +107,8 @@ def _shared_heads(reader: Reader) -> Found | None:
     attention = reader.part("attn_config")
     if attention is None:
         return None
+    if (window := attention.optional("sliding_window_size", lowest=-1)) and window.value > 0:
+        raise attention.unread("sliding_window_size")
     if attention.word("attn_type") == "multiquery_attention":
         return Found(1, attention.path("attn_type"), attention.path("attn_type"))
     return attention.optional("kv_n_heads")

@@ -46,7 +46,6 @@ def latent(reader: Reader) -> MLA:
 
 def index_key(reader: Reader) -> IndexKey:
     """One key per token; `index_n_heads` does not multiply it."""
-    reader.ordinary("index_head_dim")
     return reader.cache(IndexKey, index_head_dim=reader.whole("index_head_dim"))
 
 

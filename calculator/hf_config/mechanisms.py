@@ -67,12 +67,17 @@ CLASS_KEYS = (
 )
 # Words in a key of a model that we do not know which speak of layers, windows, latents, states or sharing.
 SUSPECT = re.compile(
-    r"window|latent|lora_rank|lora_dim|kv_|_kv|key_value|recurren|(^|_)ssm|mamba|rwkv|gla(_|$)|delta|linear_(attn|attention|num|key|value)"
-    r"|conv(1d)?_(kernel|size|width|dim|l_)|short_conv|d_conv|d_state|state_(size|dim)|layer_types|layer_type|layers?_block|block_types|layers?_pattern"
-    r"|attn_(type|layer)|attention_(type|layer|chunk|interval|pattern)|chunk_attention|local_attention|global_attention|hybrid"
-    r"|compress|indexer|index_|cross_attention|cross_layer|sink_tokens|memory_(tokens|size|len)|mem_len|cache_(size|len|dim)"
-    r"|swa_|(^|_)swa|full_attn|head_dim|(^|_)head_size|v_heads|k_heads|key_dim|value_dim|shared_attention|share_(k|cache)|sparse_attn|sparse_attention|nsa_|moba"
+    r"""
+    window|latent|lora_(rank|dim)|(^|_)kv(_|$)|key_value|head_dim|(^|_)head_size|[vk]_heads|(key|value)_dim
+    |(attn|attention)_(types?|layer_(types?|idx|ids?|ind|pattern|period|offset)|layers?$|chunk|interval|pattern)
+    |(chunk|local|global|cross|shared|sparse|hybrid|linear)_(attn|attention)|full_attn|(^|_)swa|cross_layer|nsa_|moba
+    |layer_?types?|layers?_(block|pattern)|block_types|hybrid|compress|indexer|(^|_)index_|share_(k|cache)
+    |recurren|(^|_)ssm|mamba|rwkv|(^|_)gla(_|$)|delta_?net|linear_(num|key|value)|short_conv|d_conv|d_state
+    |conv(1d)?_(kernel|size|width|dim|l_)|state_(size|dim)|sink_tokens|mem(ory)?_(tokens|size|len)|cache_(size|len|dim)
+    """,
+    re.VERBOSE,
 )
+OTHER_PARTS = re.compile("(audio|expert|ffn|image|mlp|mm|moe|mtp|router|video|vision)_")
 HARMLESS = frozenset(
     (
         "chunk_size_feed_forward",
@@ -82,8 +87,6 @@ HARMLESS = frozenset(
         "kv_cache_dtype",
         "linear_attention_bias",
         "max_latent_tokens",
-        "mlp_layer_types",
-        "moe_layer_pattern",
         "qk_head_dim",
         "qk_nope_head_dim",
         "q_lora_rank",
@@ -115,10 +118,15 @@ def check_all_read(root: Reader, text: Reader) -> None:
     if text.says("use_bidirectional_attention", on=True):
         raise text.unread("use_bidirectional_attention")
     for key in text.unseen():
-        if key in MECHANISMS or (not text.known and key not in HARMLESS and SUSPECT.search(key.lower())):
+        if key in MECHANISMS or (not text.known and _is_suspect(key)):
             raise ConfigError(
                 "config.unread",
                 field=shown(text.path(key)),
                 value=text.shown_value(key),
                 model_type=shown(text.name) if text.name else "–",
             )
+
+
+def _is_suspect(key: str) -> bool:
+    """Whether a key of an unknown model may speak of its caches."""
+    return key not in HARMLESS and not OTHER_PARTS.match(key) and SUSPECT.search(key.lower()) is not None

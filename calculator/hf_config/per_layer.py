@@ -98,7 +98,6 @@ def _overrides(reader: Reader, count: int) -> list[Sizes]:
     found: list[Sizes] = [{} for _ in range(count)]
     if part is None:
         return found
-    reader.ordinary("per_layer_config")
     seen: set[int] = set()
     for name in part.names():
         number = int(name) if name.isascii() and name.isdigit() and len(name) < 5 else -1

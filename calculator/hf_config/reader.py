@@ -82,7 +82,11 @@ class Reader:
         self.record.seen |= {self.path(key) for key in keys}
 
     def has(self, key: str) -> bool:
-        """Whether the file gives `key` a value; null is none."""
+        """Whether the file gives `key`, or `part.key`, a value; null is none."""
+        outer, _, inner = key.rpartition(".")
+        if outer:
+            part = self.part(outer)
+            return part is not None and part.has(inner)
         return self._values.get(self.family.means.get(key, key)) is not None
 
     def is_null(self, key: str) -> bool:
@@ -269,7 +273,7 @@ class Reader:
         )
 
     def ordinary(self, key: str) -> None:
-        """Refuse `key` where the model_type is not known: more than plain attention needs code that we know.
+        """Refuse `key` where the model_type is not known: what it does there is not in its name alone.
 
         Raises:
             ConfigError: the model_type is not known.

@@ -46,7 +46,6 @@ def gated_delta_net(reader: Reader) -> GatedDeltaNet:
     Raises:
         ConfigError: a size is missing, or the value heads are no multiple of the key heads.
     """
-    reader.ordinary("linear_num_value_heads")
     key_heads = reader.whole("linear_num_key_heads")
     value_heads = reader.whole("linear_num_value_heads")
     value_heads.divided_by(key_heads)
@@ -63,7 +62,6 @@ def gated_delta_net(reader: Reader) -> GatedDeltaNet:
 def kda(reader: Reader) -> KDA:
     """Heads of one width, in a part of their own or flat as transformers 5 saves them."""
     part = reader.part("linear_attn_config")
-    reader.ordinary("linear_attn_config" if part else "linear_num_heads")
     names = ("short_conv_kernel_size", "num_heads", "head_dim")
     flat = ("linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim")
     kernel, heads, width = (part.whole(name) for name in names) if part else map(reader.whole, flat)

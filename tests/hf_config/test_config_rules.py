@@ -76,7 +76,9 @@ def test_kv_heads_and_widths(config, per_token):
         (plain(hidden_size=1000), "divides", "hidden_size"),
         (plain(num_key_value_heads=5), "divides", "num_attention_heads"),
         (plain(head_dim=64, kv_channels="64"), "whole", "kv_channels"),
-        (of("dbrx"), "missing", "attn_config"),
+        (of("dbrx"), "missing", "attn_config.kv_n_heads"),
+        (of("dbrx", attn_config={}), "missing", "attn_config.kv_n_heads"),
+        (of("mpt", attn_config={"sliding_window_size": 128}), "unread", "attn_config.sliding_window_size"),
         (plain(multi_query_attention=True), "missing", "multi_query_group_num"),
         (plain(hidden_size=None), "missing", "hidden_size"),
         (
@@ -701,7 +703,7 @@ def test_contradicting_heads_of_an_unknown_model():
         ({"attention_types": [1]}, "attention_types"),
         ({"kv_sharing": True}, "kv_sharing"),
         ({"conv_kernel_size": 4}, "conv_kernel_size"),
-        ({"kv_lora_rank": 512, "qk_rope_head_dim": 64, "index_head_dim": 128}, "index_head_dim"),
+        ({"index_head_dim": 128}, "index_head_dim"),
         ({"linear_num_value_heads": 4}, "linear_num_value_heads"),
         ({"num_kv_shared_layers": 2}, "num_kv_shared_layers"),
         ({"<i>latent</i>\n": 3}, "<i>latent</i>�"),
@@ -715,7 +717,6 @@ def test_what_is_more_than_ordinary_is_refused_by_name(changed, field):
 @pytest.mark.parametrize(
     ("config", "field"),
     [
-        (plain(layer_types=["linear_attention"] * 4, linear_num_value_heads=4), "linear_num_value_heads"),
         (plain(layer_types=["mamba"] * 4, state_size=4), "state_size"),
         (plain(attn_type_list=[0] * 4), "attn_type_list"),
         (plain(block_configs=[{}] * 4), "block_configs"),
@@ -729,8 +730,30 @@ def test_bidirectional_attention_is_refused():
     refused(of("gemma3_text", use_bidirectional_attention=True), "unread", "use_bidirectional_attention")
 
 
+def test_keys_that_name_their_mechanism_are_read_with_the_warning():
+    gdn = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8}
+    gdn |= {"linear_value_head_dim": 8, "linear_conv_kernel_dim": 4}
+    words = ["linear_attention", "full_attention"] * 2
+    plan = read_config(plain(layer_types=words, **gdn))
+    assert kinds(plan) == ["gated_delta_net", "full_attention"] * 2
+    assert "unknown_type" in notes(plan)
+    kda = {"kda_layers": [1, 2, 3], "full_attn_layers": [4], "num_heads": 4, "head_dim": 8}
+    latent = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
+    kimi = plain(linear_attn_config=kda | {"short_conv_kernel_size": 4}, mla_use_nope=True, **latent)
+    assert kinds(read_config(kimi)) == ["kda", "kda", "kda", "mla"]
+    indexed = plain(index_head_dim=128, index_topk=2048, **latent)
+    assert figures(indexed)[0] == 4 * (1_152 + 132)
+
+
 def test_harmless_keys_of_an_unknown_model():
-    more = {"mlp_layer_types": ["dense"] * 4, "index_topk": 4, "q_lora_rank": 3, "sliding_window": None}
+    more = {
+        "mlp_layer_types": ["dense"] * 4,
+        "index_topk": 4,
+        "qkv_bias": True,
+        "moe_latent_size": 8,
+        "q_lora_rank": 3,
+        "sliding_window": None,
+    }
     assert figures(plain(**more)) == (4 * 4 * ROW, 0, 0)
 
 
