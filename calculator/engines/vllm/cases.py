@@ -3,12 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ... import reuse
 from ...errors import EngineError
 from ...explain import Expression, lift
 from ...formats import FORMATS, Storage, TurboQuant
-from ...transfer import vllm as transfer
-from . import blocks, held, hybrid, parallel
+from . import blocks, held, hybrid, parallel, prefix, sending
 from .group import Group
 from .grouping import group_layers
 from .growth import admission_cap, request_bytes, request_pages
@@ -16,7 +14,7 @@ from .inputs import Fields, given_state, layer_spec, settings, state_kinds, toke
 from .pool import Pool, Stage, open_pool
 from .rules import checked
 from .settings import MambaMode
-from .spec import FULL_TYPES, WINDOW_TYPES, LayerSpec, SpecType
+from .spec import LayerSpec
 
 
 def _int(expression: Expression) -> int:
@@ -196,28 +194,14 @@ def blocks_held(given: Fields, version: str) -> Fields:
     }
 
 
-def _need(spec: LayerSpec) -> reuse.Need:
-    if spec.type in FULL_TYPES:
-        return reuse.Need.LEADING_RUN
-    if spec.type in WINDOW_TYPES:
-        return reuse.Need.WINDOW
-    return reuse.need(spec.cache)
-
-
 def prefix_hit(given: Fields, version: str) -> Fields:
     """The longest reusable prefix."""
     checked(version)
     specs = [layer_spec(spec) for spec in given["group_specs"]]
     chosen = settings(given.get("config", {}))
-    hit = reuse.common_hit(
+    hit = prefix.common_hit(
         [
-            reuse.CachedGroup(
-                spec=spec,
-                need=_need(spec),
-                block_size=spec.block_size,
-                cached=frozenset(cached),
-                reach=spec.window or spec.chunk or 1,
-            )
+            prefix.CachedGroup(spec=spec, cached=frozenset(cached))
             for spec, cached in zip(specs, given["cached_block_indices"], strict=True)
         ],
         given["max_cache_hit_length"],
@@ -232,10 +216,9 @@ def prefix_hit(given: Fields, version: str) -> Fields:
 
 
 def _hashing(specs: Sequence[LayerSpec], block_size: int, config: Fields) -> tuple[int, int]:
-    return reuse.resolve_block_sizes(
-        [spec.block_size for spec in specs],
+    return prefix.resolve_block_sizes(
+        specs,
         block_size=block_size,
-        state_block_sizes=[spec.block_size for spec in specs if spec.type is SpecType.MAMBA],
         context_parallel_size=settings(config).context_parallel_size,
         hashes_used=config.get("enable_prefix_caching", True) or bool(config.get("kv_connector")),
         hash_block_size=config.get("hash_block_size"),
@@ -261,7 +244,7 @@ def cpu_offload(given: Fields, version: str) -> Fields:
     shards = pool.settings.context_parallel_size
     sizes = [group.spec.block_size * shards for group in groups]
     per_block = _int(pool.stages[0].bytes_per_block)
-    pooled = transfer.cpu_offload(
+    pooled = sending.cpu_offload(
         bytes_per_block=per_block,
         block_sizes=sizes,
         world_size=given["world_size"],
@@ -283,9 +266,9 @@ def cpu_offload(given: Fields, version: str) -> Fields:
 def nixl_block(given: Fields, version: str) -> Fields:
     """Transfer units of one block over NIXL."""
     checked(version)
-    block = transfer.nixl(
+    block = sending.nixl(
         layer_spec(given["spec"]),
-        transfer.Layout.MLA if given.get("use_mla") else transfer.Layout(given["attn_backend"]),
+        sending.Layout.MLA if given.get("use_mla") else sending.Layout(given["attn_backend"]),
         num_layers=given["num_layers"],
         num_tokens=given["num_tokens"],
     )

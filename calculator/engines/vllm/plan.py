@@ -1,5 +1,6 @@
 """What vLLM allocates for a model: the function that an estimate calls, and its answer."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -56,7 +57,7 @@ class Allocation:
 
     def held_blocks(self, tokens: int) -> int:
         """Blocks of a request while its token number `tokens` is decoded, over all groups; 0 for none."""
-        return sum(self._held(group, tokens) for group in self.groups) if tokens else 0
+        return sum(count * self._held(spec, tokens) for spec, count in self._tables.items()) if tokens else 0
 
     def held_bytes(self, tokens: int) -> int:
         """Bytes of these blocks on a rank of the widest stage."""
@@ -65,20 +66,26 @@ class Allocation:
     def prefill_peak_bytes(self, prompt: int) -> int:
         """The most bytes held while a prompt is computed; a bound if groups peak at different steps."""
         held = sum(
-            prefill_peak(
-                group.spec,
+            count
+            * prefill_peak(
+                spec,
                 prompt,
                 self.settings.max_num_batched_tokens,
                 shards=self.settings.context_parallel_size,
                 encoder_tokens=self.settings.encoder_tokens,
             )
-            for group in self.groups
+            for spec, count in self._tables.items()
         )
         return held * int(self.bytes_per_block.value)
 
-    def _held(self, group: Group, tokens: int) -> int:
+    @cached_property
+    def _tables(self) -> Counter[LayerSpec]:
+        """How many groups have each spec: equal ones hold equally many blocks."""
+        return Counter(group.spec for group in self.groups)
+
+    def _held(self, spec: LayerSpec, tokens: int) -> int:
         return blocks_held(
-            group.spec,
+            spec,
             tokens - 1,
             1,
             shards=self.settings.context_parallel_size,
