@@ -6,6 +6,7 @@ K and V are one vector of [head_size], the last `qk_rope_head_dim` of it the rop
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..errors import FieldError
 from ..explain import Counted, Expression, constant, least, symbol
 from ..formats import FP32, Row, StorageFormat
 from .base import Growth, size
@@ -19,7 +20,18 @@ class SharedVector(Copied):
     head_size: int = size(1, 4096)
     qk_rope_head_dim: int = size(0, 4096)
 
-    def row(self, tp: int) -> Row:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.qk_rope_head_dim > self.head_size:
+            raise FieldError(
+                "error.range",
+                field="qk_rope_head_dim",
+                value=self.qk_rope_head_dim,
+                lowest=0,
+                highest=self.head_size,
+            )
+
+    def row(self, tp: int) -> Row:  # noqa: ARG002 - the row is the same on every rank
         """`d − D_r` latent and `D_r` rope elements."""
         rope = symbol("D_r", self.qk_rope_head_dim)
         return Row(vectors={"latent": symbol("d", self.head_size) - rope, "rope": rope})
