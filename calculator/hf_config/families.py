@@ -99,6 +99,7 @@ PLAIN = frozenset(
         "openelm",
         "orion",
         "phi3_v",
+        "phi4mm",
         "phi3small",
         "qwen",
         "qwen2_5_omni_text",

@@ -44,11 +44,13 @@ MECHANISMS = frozenset(
         "multi_query",
         "multi_query_attention",
         "num_attention_groups",
+        "num_key_value_heads_per_layer",
         "num_kv_shared_layers",
         "per_layer_config",
         "sliding_window",
         "sliding_window_pattern",
         "sparse_attention_config",
+        "sparse_config",
         "swa_head_dim",
         "swa_num_key_value_heads",
         "use_cla",
@@ -81,6 +83,7 @@ OTHER_PARTS = re.compile("(audio|expert|ffn|image|mlp|mm|moe|mtp|router|video|vi
 HARMLESS = frozenset(
     (
         "chunk_size_feed_forward",
+        "full_attn_mod",
         "cross_attention_hidden_size",
         "index_n_heads",
         "index_topk",

@@ -11,6 +11,8 @@ from .reader import Reader
 Sizes = Mapping[str, Found]
 EMPTY = "none"  # the size that says that a layer keeps nothing
 
+HEAD_LISTS = ("num_kv_heads", "num_key_value_heads", "num_key_value_heads_per_layer")
+
 # What transformers 5 may override in a layer, and what it may say there that no cache depends on.
 OVERRIDES = (
     "head_dim",
@@ -77,18 +79,17 @@ def _block(reader: Reader, heads: Found, layer: int, block: object) -> Sizes:
 
 
 def _head_lists(reader: Reader, count: int) -> list[Sizes]:
-    """OpenELM: one head count per layer."""
-    key = "num_kv_heads"
-    if not reader.is_list(key):
+    """OpenELM, DeciLM: one head count per layer."""
+    key = next(filter(reader.is_list, HEAD_LISTS), None)
+    if key is None:
         return [{} for _ in range(count)]
     numbers = reader.per_layer(key, count) or ()
+    path = reader.path(key)
     found: list[Sizes] = []
     for layer, number in enumerate(numbers[:count]):
         if type(number) is not int or number < 1:
             raise reader.unknown_word(key, layer, number, "1, 2, …")
-        found.append(
-            {"num_key_value_heads": Found(number, f"{reader.path(key)}[{layer}]", f"{reader.path(key)}[i]")}
-        )
+        found.append({"num_key_value_heads": Found(number, f"{path}[{layer}]", f"{path}[i]")})
     return found
 
 

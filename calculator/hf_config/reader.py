@@ -104,7 +104,7 @@ class Reader:
 
     def is_list(self, key: str) -> bool:
         """Whether the file gives a list where a number could be."""
-        return isinstance(self._value(key), list | tuple)
+        return isinstance(self._values.get(self.family.means.get(key, key)), list | tuple)
 
     def pattern_text(self, key: str) -> str | None:
         """The text that the file gives where a number could be, or None."""

@@ -50,7 +50,7 @@ def test_a_key_that_is_left_out_is_told_where_it_matters(path):
             part[key] = value
 
 
-@given(st.text(max_size=60) | st.binary(max_size=60))
+@given(st.text(alphabet='{}[]":,0aé', max_size=60) | st.binary(max_size=60))
 @settings(max_examples=80)
 def test_any_other_text_is_refused(source):
     with pytest.raises(ConfigError):
@@ -58,20 +58,15 @@ def test_any_other_text_is_refused(source):
 
 
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=5)
-    | st.sampled_from(fuzz.KEYS),
+    st.sampled_from([*fuzz.KEYS, *fuzz.ODD]),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(fuzz.KEYS), inner, max_size=4)
     ),
-    max_leaves=12,
+    max_leaves=8,
 )
 
 
 @given(st.dictionaries(st.sampled_from([*fuzz.KEYS, "num_hidden_layers", "hidden_size"]), JSON, max_size=8))
-@settings(max_examples=120)
+@settings(max_examples=80)
 def test_any_object_of_known_keys_is_read_or_refused(config):
     fuzz.outcome(config, draft_layers=True)

@@ -176,6 +176,16 @@ def test_open_elm_lists_heads_per_layer():
     assert refusal(open_elm([3, "3", 4, 5])).field == "num_kv_heads[1]"
 
 
+def test_deci_lm_lists_heads_per_layer_too():
+    plan = read_config(of("deci", num_key_value_heads=None, num_key_value_heads_per_layer=[4, 4, 2, 1]))
+    assert [layer[0].num_kv_heads for layer in plan.layers] == [4, 4, 2, 1]
+    refused(of("deci", num_key_value_heads_per_layer=4), "unread", "num_key_value_heads_per_layer")
+
+
+def test_sparse_attention_of_unknown_form_is_refused():
+    refused(of("minicpm", sparse_config={"window_size": 2048}), "unread", "sparse_config")
+
+
 NAS = "nvidia__Llama-3_3-Nemotron-Super-49B-v1"
 
 
