@@ -92,9 +92,8 @@ def report(plan: ModelPlan, language: str) -> Iterator[str]:
             yield f"{text(language, 'config.layers')} {numbers}: {_line(cache, language)}"
     for size, origin in plan.provenance.items():
         yield f"  {size}: {origin}"
-    for name, declared in (("kv_format", plan.kv_format), ("state_dtype", plan.state_dtype)):
-        if declared:
-            yield text(language, f"config.{name}", value=declared)
+    if plan.state_dtype:
+        yield text(language, "config.state_dtype", value=plan.state_dtype)
     for key, values in plan.warnings:
         yield text(language, key, **values)
 
