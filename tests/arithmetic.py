@@ -2,9 +2,11 @@
 
 import re
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
-_TOKEN = re.compile(r"\s*(\d{1,3}(?:,\d{3})*(?:/\d{1,3}(?:,\d{3})*)?|min|max|[()⌊⌋+−·/,])")
+_TOKEN = re.compile(r"\s*(\d{1,3}(?:,\d{3})*(?:/\d{1,3}(?:,\d{3})*)?|min|max|[()⌊⌋⌈⌉+−·/,])")
+
+ROUNDED = {"⌊": ("⌋", floor), "⌈": ("⌉", ceil)}
 
 
 def evaluate(formula: str) -> Fraction:
@@ -37,9 +39,11 @@ def _sum(tokens: list[str]) -> Fraction:
 
 def _product(tokens: list[str]) -> Fraction:
     value = _atom(tokens)
-    while tokens and tokens[0] == "·":
-        tokens.pop(0)
-        value *= _atom(tokens)
+    while tokens and tokens[0] in "·/":
+        if tokens.pop(0) == "·":
+            value *= _atom(tokens)
+        else:
+            value /= _atom(tokens)
     return value
 
 
@@ -48,11 +52,10 @@ def _atom(tokens: list[str]) -> Fraction:
     if token == "(":
         value = _sum(tokens)
         _expect(tokens, ")")
-    elif token == "⌊":
-        value = _sum(tokens)
-        _expect(tokens, "/")
-        value = Fraction(floor(value / _sum(tokens)))
-        _expect(tokens, "⌋")
+    elif token in ROUNDED:
+        closing, rounded = ROUNDED[token]
+        value = Fraction(rounded(_sum(tokens)))
+        _expect(tokens, closing)
     elif token in ("min", "max"):
         _expect(tokens, "(")
         first = _sum(tokens)
