@@ -1,6 +1,6 @@
 import pytest
 
-from calculator.caches import MLA, FullAttention, GatedDeltaNet, IndexKey, SlidingWindow
+from calculator.caches import MLA, CompressedLatent, FullAttention, GatedDeltaNet, IndexKey, SlidingWindow
 from calculator.footprint import Parts, footprint
 from calculator.formats import Storage
 from calculator.model import ModelPlan
@@ -67,3 +67,15 @@ def test_the_bounds_are_the_contexts_at_which_a_line_bends():
     wider = SlidingWindow(num_kv_heads=8, head_size=128, head_size_v=128, sliding_window=4_096)
     weighed = footprint(ModelPlan(layers=((wider,), (WINDOW,), (FULL,), (WINDOW,))), Storage(), 1)
     assert weighed.bounds() == (1_024, 4_096)
+
+
+def test_tokens_that_share_an_entry_grow_by_a_fraction_and_are_counted_whole():
+    latent = CompressedLatent(head_size=512, qk_rope_head_dim=64, compress_ratio=128)
+    weighed = footprint(ModelPlan(layers=((latent,),) * 20 + ((FULL,),)), Storage(), 1)
+    amounts = weighed.amounts(1_000, 1)
+    assert amounts.bytes_per_token.value == 20 * 8 + 4_096
+    assert amounts.bytes_per_token.symbols == "L · (d − D_r + D_r) · s / r + L · H · (d + d_v) · s"
+    assert amounts.total_bytes.symbols == "b · T + b · ⌊T / 128⌋"
+    assert amounts.total_bytes.value == 4_096 * 1_000 + 20 * 1_024 * 7
+    assert weighed.parts(1_000) == Parts(linear=amounts.total_bytes.value, bounded=0, constant=0)
+    assert weighed.parts(127).linear == 4_096 * 127
