@@ -6,7 +6,7 @@ from functools import cache, cached_property
 
 from . import catalogue
 from .allocation import Allocated, allocate
-from .caches import TokenCache
+from .caches import Growth
 from .errors import EngineError, FieldError, LimitError
 from .explain import Derivation, Number
 from .footprint import QUANTITIES, Amounts, Footprint, Parts, footprint
@@ -84,13 +84,15 @@ class Estimate:
         )
 
     def layer_tokens(self) -> LayerTokens:
-        """Source: the layer-token count of the interview page, formulas of section 3.2."""
+        """Of the layers that keep tokens of the context: not of an encoder's tokens, nor of states.
+
+        Source: the layer-token count of the interview page, formulas of section 3.2.
+        """
         context = self.scenario.context_tokens
-        held = [
-            max(cache.units(context) for cache in layer if isinstance(cache, TokenCache))
-            for layer in self.plan.layers
-            if any(isinstance(cache, TokenCache) for cache in layer)
-        ]
+        kept = (
+            [cache for cache in layer if cache.growth is not Growth.CONSTANT] for layer in self.plan.layers
+        )
+        held = [max(cache.units(context) for cache in caches) for caches in kept if caches]
         return LayerTokens(held=sum(held), unforgetting=len(held) * context)
 
     def curve(self, contexts: list[int]) -> list[Parts]:

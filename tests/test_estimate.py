@@ -4,7 +4,14 @@ from fractions import Fraction
 import pytest
 
 from calculator import Scenario, catalogue, comparison, estimate
-from calculator.caches import MLA, FullAttention, GatedDeltaNet, SlidingWindow
+from calculator.caches import (
+    MLA,
+    CrossAttention,
+    EncoderOnlyAttention,
+    FullAttention,
+    GatedDeltaNet,
+    SlidingWindow,
+)
 from calculator.errors import LimitError
 from calculator.estimate import EXACT_LIMIT, Estimate, LayerTokens, _number_json
 from calculator.locales import LANGUAGES, text
@@ -208,6 +215,21 @@ def test_a_layer_with_two_caches_holds_the_tokens_of_the_longer_one():
     layer = (SlidingWindow(sliding_window=128, **sizes), FullAttention(**sizes))
     found = Estimate(scenario=Scenario(context_tokens=1_000), plan=ModelPlan(layers=(layer, ())))
     assert found.layer_tokens() == LayerTokens(held=1_000, unforgetting=1_000)
+
+
+def test_tokens_of_an_encoder_are_none_of_the_context():
+    sizes = {"num_kv_heads": 12, "head_size": 64, "head_size_v": 64}
+    cross, full = CrossAttention(num_encoder_tokens=1_500, **sizes), FullAttention(**sizes)
+    plan = ModelPlan(layers=((full, cross), (cross,), (EncoderOnlyAttention(**sizes),)))
+    found = Estimate(scenario=Scenario(context_tokens=10), plan=plan)
+    assert found.layer_tokens() == LayerTokens(held=10, unforgetting=10)
+
+
+def test_models_that_a_format_cannot_hold_are_left_out_of_the_comparison():
+    assert [bar.model for bar in comparison(Scenario(kv_cache_dtype="nvfp4"))] == [
+        "qwen3.5-397b-a17b",
+        "minimax-m2.7",
+    ]
 
 
 def test_the_json_is_that_of_the_contract():
