@@ -60,7 +60,7 @@ class Bars(pn.viewable.Viewer):
     def place(self, *_: object) -> None:
         """Sort and measure the bars anew."""
         bars, language, units = self.state.compared, self.state.language, self.state.units
-        longest = bars[-1].parts.total
+        longest = bars[-1].parts.total if bars else 1
         edges: dict[str, list[float]] = {name: [] for name in _edges()}
         for bar in bars:
             start = 0

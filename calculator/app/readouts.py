@@ -125,10 +125,13 @@ def _amount(figure: Figure, units: str) -> str:
 def _compared(state: State) -> dict[str, Any]:
     bars = state.compared
     growing = sorted(bar.parts.linear + bar.parts.bounded for bar in bars)
+    placed = {bar.model for bar in bars}
     return {
         "bars": [(catalogue.entry(bar.model).name, bar.parts) for bar in bars],
-        "ratio": f"{bars[-1].parts.total / bars[0].parts.total:.2f}",
-        "ratio_tokens": f"{growing[-1] / growing[0]:.2f}",
+        # One bar has nothing to be compared with.
+        "ratio": f"{bars[-1].parts.total / bars[0].parts.total:.2f}" if len(bars) > 1 else "",
+        "ratio_tokens": f"{growing[-1] / growing[0]:.2f}" if len(bars) > 1 else "",
+        "left_out": [catalogue.entry(model).name for model in catalogue.FLAGSHIPS if model not in placed],
     }
 
 

@@ -42,7 +42,7 @@ class State(param.Parameterized):
         typed = {error.field: str(error.value) for error in opened.problems}
         try:
             answer = estimate(opened.scenario)
-        except LimitError:
+        except (FieldError, LimitError):  # a format that the model cannot be kept in, or too many bytes
             plain = Scenario().changed({"model": opened.scenario.model})
             values = {name: opened.scenario.value(name) for name in FIELDS}
             chosen = {name: str(value) for name, value in values.items() if value != plain.value(name)}

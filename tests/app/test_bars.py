@@ -16,6 +16,7 @@ CHANGES = {
     "at the start": {},
     "short": {"compare_tokens": "1"},
     "long": {"compare_tokens": str(2**27)},
+    "a format of heads": {"model": "llama-7b", "kv_cache_dtype": "nvfp4"},
     "other formats": {"kv_cache_dtype": "fp8", "state_dtype": "bf16"},
 }
 every_change = pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
@@ -38,6 +39,12 @@ def test_the_figures_of_the_article_are_on_the_bars():
         "25,395,200,000 B",
     ]
     assert set(rows["name"]) == {catalogue.entry(model).name for model in catalogue.FLAGSHIPS}
+
+
+def test_no_bars_are_drawn_where_no_model_can_be():
+    bars = drawn()
+    bars.state.compared = []
+    assert all(len(column) == 0 for column in bars.rows.data.values())
 
 
 @every_change

@@ -6,8 +6,9 @@ import pytest
 
 from calculator.app.controls import GROUPS, controls, form, option_text
 from calculator.caches import MLA, bounds
+from calculator.fields import FIELDS, Choice, Whole
+from calculator.formats import KV_FORMATS, PLAIN
 from calculator.locales import LANGUAGES, catalogue
-from calculator.scenario import FIELDS, Choice, Whole
 from tests.app.page import changed, opened
 
 CONTROLS = {control.field: control for control in controls()}
@@ -43,9 +44,17 @@ def test_stops_are_sorted_distinct_and_within_the_rule(name):
     assert stops[-1] <= highest
 
 
-@pytest.mark.parametrize("name", SLIDERS.keys() - NUMBERS.keys())
-def test_a_slider_over_options_has_all_of_them_once(name):
-    assert sorted(SLIDERS[name].stops) == sorted(FIELDS[name].rule.options)
+@pytest.mark.parametrize("name", sorted(SLIDERS.keys() - NUMBERS.keys()))
+def test_a_slider_over_options_stops_at_the_plain_ones_once_and_the_list_beside_it_has_all(name):
+    plain = {storage.name for storage in PLAIN}
+    assert sorted(SLIDERS[name].stops) == sorted(plain & set(FIELDS[name].rule.options))
+    assert SLIDERS[name].options == FIELDS[name].rule.options
+
+
+def test_every_format_can_be_chosen_from_the_list():
+    assert CONTROLS["kv_cache_dtype"].options == KV_FORMATS
+    shown = form(changed(opened(), kv_cache_dtype="fp4_e2m1"))["kv_cache_dtype"]
+    assert (shown["text"], shown["message"]) == ("fp4_e2m1", "")
 
 
 @every_number

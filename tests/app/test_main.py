@@ -11,7 +11,8 @@ from bokeh.models import Plot
 import calculator.app
 from calculator.app.main import ROOTS, App
 from calculator.app.rehearsal import play
-from calculator.scenario import FIELDS, open_address
+from calculator.fields import FIELDS
+from calculator.scenario import open_address
 from tests.app.page import SITE, SYSTEM
 
 APP = Path(calculator.app.__file__).parent

@@ -8,7 +8,8 @@ from calculator import catalogue
 from calculator.app.readouts import PIECES, model_name, pieces, summary
 from calculator.estimate import estimate
 from calculator.footprint import QUANTITIES
-from calculator.locales import LANGUAGES
+from calculator.formats import KV_FORMATS
+from calculator.locales import LANGUAGES, text
 from calculator.units import exact, human
 from tests.app.page import HOSTILE, SITE, SYSTEM, Page, changed, opened
 
@@ -116,6 +117,35 @@ def test_the_note_states_largest_by_smallest_with_and_without_state():
     assert "8.27" in note
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("storage", KV_FORMATS)
+def test_models_that_the_format_cannot_hold_are_named_and_fewer_than_two_bars_have_no_ratio(
+    storage, language
+):
+    state = changed(opened(), language=language, model="llama-7b", kv_cache_dtype=storage)
+    assert state.problems.keys() <= {"kv_cache_dtype"}
+    shown = pieces(state)
+    placed = {bar.model for bar in state.compared}
+    left_out = [catalogue.entry(model).name for model in catalogue.FLAGSHIPS if model not in placed]
+    assert len(rows(shown["bars_data"])) == len(placed)
+    for name in left_out:
+        assert name in shown["bars_note"]
+    assert bool(left_out) == (
+        text(language, "bars.left_out", names=", ".join(left_out)) in shown["bars_note"]
+    )
+    assert summary(state)["bars"]
+
+
+def test_one_bar_or_none_is_compared_with_nothing():
+    state = opened()
+    for bars in (state.compared[:1], []):
+        state.compared = bars
+        note = pieces(state)["bars_note"]
+        assert "÷" not in note
+        assert note.count(", ") == len(catalogue.FLAGSHIPS) - len(bars) - 1
+        assert rows(pieces(state)["bars_data"])[: len(bars) or None] == rows(pieces(state)["bars_data"])
+
+
 def test_the_layers_say_which_what_and_how_much():
     (row,) = rows(pieces(opened())["layers"])
     assert row[1:3] == ["MLA latent with rope key", "BF16"]
@@ -142,9 +172,9 @@ def test_every_derivation_ends_in_its_number(query):
     lines = state.answer.derivations()
     assert [text for _, text in page.all("dt")] == [line.quantity for line in lines]
     assert [text for _, text in page.all("b")] == [f"{exact(line.value)} B" for line in lines]
-    for line, (_, text) in zip(lines, page.all("dd"), strict=True):
-        assert line.expression.symbols in text
-        assert line.source in text
+    for line, (_, shown) in zip(lines, page.all("dd"), strict=True):
+        assert line.expression.symbols in shown
+        assert line.source in shown
 
 
 @every_language

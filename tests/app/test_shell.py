@@ -8,8 +8,8 @@ import pytest
 from calculator.app.controls import controls
 from calculator.app.readouts import pieces
 from calculator.app.shell import _inline_json, render
+from calculator.fields import FIELDS
 from calculator.locales import LANGUAGES, catalogue
-from calculator.scenario import FIELDS
 from tests.app.page import HOSTILE, SITE, Page, opened
 
 PARTS = {

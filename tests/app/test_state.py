@@ -12,7 +12,8 @@ from calculator.app.readouts import pieces
 from calculator.app.state import hidden
 from calculator.errors import FieldError, LimitError
 from calculator.estimate import EXACT_LIMIT, estimate
-from calculator.scenario import FIELDS, Choice, Scenario, Whole, catalogue_shape, parse
+from calculator.fields import FIELDS, Choice, Whole, parse
+from calculator.scenario import Scenario, catalogue_shape
 from calculator.shape import Architecture
 from tests.app.page import SYSTEM, changed, opened
 from tests.strategies import values
@@ -169,6 +170,30 @@ def test_more_than_2_to_the_53_bytes_are_refused_with_the_limit_and_the_last_goo
     assert "9,007,199,254,740,992" in messages(state)["num_sequences"]
     changed(state, context_tokens="1")
     assert (state.typed, state.problems, state.scenario.num_sequences) == ({}, {}, 1_000_000)
+
+
+# --- formats that a model cannot be kept in ---
+
+
+@pytest.mark.parametrize("storage", ["nvfp4", "fp8_per_token_head", "turboquant_4bit_nc"])
+def test_a_format_of_heads_is_refused_for_latents_with_the_kind_and_the_last_good_answer_stays(storage):
+    state = opened()
+    good = state.answer
+    changed(state, kv_cache_dtype=storage)
+    assert state.answer.scenario == good.scenario
+    assert state.typed == {"kv_cache_dtype": storage}
+    assert storage in messages(state)["kv_cache_dtype"]
+    assert "mla" in messages(state)["kv_cache_dtype"]
+    changed(state, model="llama-7b")
+    assert (state.typed, state.scenario.kv_cache_dtype, state.scenario.model) == ({}, storage, "llama-7b")
+
+
+def test_an_address_with_a_format_that_its_model_cannot_be_kept_in_opens_in_the_default_one():
+    state = opened("m=deepseek-v3&f=nvfp4&t=4096")
+    assert (state.scenario.kv_cache_dtype, state.scenario.context_tokens) == ("bf16", 4096)
+    assert state.typed == {"kv_cache_dtype": "nvfp4"}
+    assert isinstance(state.problems["kv_cache_dtype"], FieldError)
+    pieces(state)
 
 
 # --- two ways to say one number ---

@@ -9,10 +9,10 @@ import pytest
 import calculator
 from calculator.app.controls import GROUPS, controls
 from calculator.caches import KINDS, Growth
+from calculator.fields import FIELDS
 from calculator.footprint import QUANTITIES
 from calculator.formats import FORMATS
 from calculator.locales import LANGUAGES, catalogue
-from calculator.scenario import FIELDS
 from tests.app.page import SITE
 
 PACKAGE = Path(calculator.__file__).parent
