@@ -10,10 +10,11 @@ from . import catalogue, outline
 from .check import check
 from .errors import CalculatorError, FieldError
 from .estimate import Estimate, estimate
+from .fields import FIELDS, VIEW_FIELDS, Choice
 from .footprint import QUANTITIES
 from .hf_config import families, read_config
 from .locales import LANGUAGES, text
-from .scenario import FIELDS, VIEW_FIELDS, Choice, Scenario, open_address
+from .scenario import Scenario, open_address
 from .units import exact, human
 
 
@@ -77,13 +78,7 @@ def _address() -> int:
     """The table of the address keys, as it stands in the README."""
     print("| key | field | values |\n|---|---|---|")
     for name, item in FIELDS.items():
-        rule = item.rule
-        values = (
-            ", ".join(f"`{option}`" for option in rule.options)
-            if isinstance(rule, Choice)
-            else f"{rule.lowest:,} to {rule.highest:,}"
-        )
-        print(f"| `{item.key}` | {text('en', f'field.{name}')} (`{name}`) | {values} |")
+        print(f"| `{item.key}` | {text('en', f'field.{name}')} (`{name}`) | {item.rule.words} |")
     return 0
 
 

@@ -1,0 +1,149 @@
+"""A scenario on an engine: the figures of formulas.md and market.md, and what must hold beside the logical bytes."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calculator import Scenario, catalogue, estimate
+from calculator.errors import EngineError, FieldError
+from calculator.footprint import QUANTITIES
+from calculator.serving import OF_ENGINE, VERSIONS
+
+ENGINES = ("vllm", "sglang")
+GIB = 2**30
+
+
+def on(engine: str, **values: object):
+    return estimate(Scenario().changed({"engine": engine, **values}))
+
+
+def capacity(answer) -> dict[str, object]:
+    return {figure.name: figure.value.value for figure in answer.allocated.capacity}
+
+
+def test_llama_at_56_gib_has_the_blocks_of_the_worked_example():
+    answer = on("vllm", model="llama-3.1-8b", context_tokens=131_072, available_memory_bytes=56 * GIB)
+    found = capacity(answer)
+    assert found["num_blocks"] == 28_672
+    assert found["blocks_per_request"] == 8_192
+    assert found["concurrency"] == Fraction(7, 2)
+    assert found["whole_requests"] == 3
+
+
+def test_short_requests_count_the_null_block():
+    answer = on("vllm", model="llama-3.1-8b", context_tokens=2_048, available_memory_bytes="56 GiB")
+    assert capacity(answer)["concurrency"] == 224
+    assert capacity(answer)["whole_requests"] == 223
+
+
+def test_gemma_window_costs_more_than_its_logical_bytes():
+    answer = on("vllm", model="gemma-3-27b", context_tokens=131_072)
+    # 52 layers of 131,072-byte pages: (1,023 + 8,192) tokens in blocks of 16, and one block for the alignment.
+    pages = -(-(1_023 + 8_192) // 16) + 1
+    groups = -(-52 // 10)
+    assert answer.allocated.per_rank.bounded_bytes.value == groups * pages * 10 * 131_072
+    assert answer.per_rank.bounded_bytes.value == 436_207_616
+
+
+def test_qwen_takes_whole_blocks_of_its_padded_states():
+    answer = on("vllm", model="qwen3.5-397b-a17b", context_tokens=100_000)
+    assert capacity(answer)["bytes_per_block"] == 64_389_120
+    assert answer.allocated.per_rank.constant_bytes.value == 3 * 64_389_120
+    assert answer.per_rank.constant_bytes.value == 192_061_440
+
+
+def test_v3_2_in_fp8_is_planned_below_what_is_allocated():
+    answer = on("sglang", model="deepseek-v3.2", kv_cache_dtype="fp8")
+    assert capacity(answer)["planned_bytes_per_token"] == 43_188
+    assert capacity(answer)["allocated_bytes_per_token"] == 48_068
+    assert answer.allocated.per_rank.bytes_per_token.value == 48_068
+
+
+def test_with_trt_llm_the_rows_are_plain():
+    answer = on("sglang", model="deepseek-v3.2", kv_cache_dtype="fp8", dsa_backend="trtllm")
+    assert capacity(answer)["allocated_bytes_per_token"] == 43_188
+
+
+def test_qwen_state_slots_are_those_of_the_worked_split():
+    answer = on("sglang", model="qwen3.5-397b-a17b", available_memory_bytes=60 * GIB)
+    assert capacity(answer)["state_slots"] == 158
+
+
+def test_dcp_divides_the_tokens_of_mla():
+    answer = on("vllm", tensor_parallel_size=8, decode_context_parallel_size=8, context_tokens=163_840)
+    assert capacity(answer)["blocks_per_request"] == 320
+
+
+@pytest.mark.parametrize(
+    ("engine", "values"),
+    [
+        ("vllm", {"model": "llama-3.1-8b", "tensor_parallel_size": 3}),
+        ("sglang", {"model": "llama-3.1-8b", "tensor_parallel_size": 3}),
+        ("vllm", {"model": "gemma-3-27b", "tensor_parallel_size": 8, "decode_context_parallel_size": 8}),
+        ("vllm", {"model": "llama-3.1-8b", "kv_cache_dtype": "fp4_e2m1"}),
+        ("sglang", {"model": "gemma-3-27b", "kv_cache_dtype": "fp4_e2m1"}),
+        ("sglang", {"model": "llama-3.1-8b", "hisparse_host_to_device_ratio": 2}),
+    ],
+)
+def test_a_refusal_gives_the_reason_and_leaves_the_logical_bytes(engine, values):
+    answer = on(engine, **values)
+    assert isinstance(answer.refusal, EngineError)
+    assert answer.allocated is None
+    assert answer.per_rank.total_bytes.value > 0
+    assert (answer.refusal.key, answer.refusal.values) in answer.notices()
+
+
+def test_too_little_memory_is_said():
+    answer = on("vllm", available_memory_bytes="1 GiB")
+    assert not answer.allocated.fits
+    assert ("notice.memory", {"value": GIB}) in answer.notices()
+
+
+def test_the_version_belongs_to_its_engine():
+    with pytest.raises(FieldError, match="Engine version"):
+        Scenario().changed({"engine": "vllm", "engine_version": VERSIONS["sglang"][0]})
+    chosen = Scenario().changed({"engine": "vllm", "engine_version": VERSIONS["vllm"][0]})
+    assert chosen.changed({"engine": "sglang"}).serving.version == VERSIONS["sglang"][-1]
+
+
+@pytest.mark.parametrize("given", ["1.5", "-0.1", "1/2", "", "nan", "0.1234567"])
+def test_a_share_that_is_none_is_refused(given):
+    with pytest.raises(FieldError, match="not a share"):
+        Scenario().changed({"swa_full_tokens_ratio": given})
+
+
+def test_json_names_the_engine_and_gives_allocated_beside_logical():
+    result = on("vllm", model="gemma-3-27b").as_json()
+    assert result["engine"] == {"name": "vllm", "version": VERSIONS["vllm"][-1]}
+    assert result["per_rank"]["bounded_bytes"] > result["logical"]["bounded_bytes"]
+    assert result["capacity"]["bytes_per_block"] == 10 * 131_072
+
+
+@settings(max_examples=60)
+@given(
+    model=st.sampled_from(catalogue.ids()),
+    engine=st.sampled_from(ENGINES),
+    context=st.integers(1, 2**20),
+    tp=st.sampled_from([1, 2, 4, 8]),
+    kv_cache_dtype=st.sampled_from(["bf16", "fp8"]),
+)
+def test_an_engine_never_takes_less_than_is_stored(model, engine, context, tp, kv_cache_dtype):
+    answer = on(
+        engine, model=model, context_tokens=context, tensor_parallel_size=tp, kv_cache_dtype=kv_cache_dtype
+    )
+    if answer.allocated is None:
+        assert answer.refusal is not None
+        return
+    for name in QUANTITIES:
+        assert getattr(answer.allocated.per_rank, name).value >= getattr(answer.per_rank, name).value, name
+    total = answer.allocated.per_rank.total_bytes.value
+    assert Fraction(total).denominator == 1
+
+
+def test_every_setting_belongs_to_an_engine():
+    known = {name for names in OF_ENGINE.values() for name in names}
+    from calculator.fields import FIELDS
+
+    assert {name for name, item in FIELDS.items() if item.of_serving} == known | {"engine"}
