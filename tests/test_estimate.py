@@ -292,6 +292,8 @@ def test_a_derivation_has_symbols_numbers_value_and_source():
 
 def test_a_rate_that_is_a_fraction_is_written_as_one():
     assert _number_json(Fraction(15_401, 4)) == {"numerator": 15_401, "denominator": 4}
+    assert _number_json(Fraction(8, 4)) == 2
+    assert _number_json(63_897.6) == 63_897.6, "an engine's double stays one"
 
 
 # --- the limit ---

@@ -134,3 +134,9 @@ def test_an_error_is_its_english_sentence_and_knows_the_others():
         str(error) == error.message("en") == "Layers: 0 is outside 1 to 1,024. Choose a number in that range."
     )
     assert error.message("zh") == "层数：0 超出 1 到 1,024 的范围。请输入范围内的数。"
+
+
+def test_an_error_of_a_configuration_names_the_key_to_look_at():
+    error = ConfigError("error.empty", field="num_hidden_layers", lowest=1, highest=2)
+    assert error.field == "num_hidden_layers"
+    assert str(error).startswith("num_hidden_layers: ")

@@ -8,19 +8,12 @@ from hypothesis import strategies as st
 from calculator import catalogue
 from calculator.caches import MLA, bounds
 from calculator.errors import FieldError
+from calculator.fields import FIELDS, VIEW_FIELDS, Choice, Whole, parse
 from calculator.formats import BF16, FP8, FP16, Storage
 from calculator.locales import LANGUAGES, label
 from calculator.model import ModelPlan
-from calculator.scenario import (
-    FIELDS,
-    VIEW_FIELDS,
-    Choice,
-    Scenario,
-    Whole,
-    catalogue_shape,
-    open_address,
-    parse,
-)
+from calculator.scenario import Scenario, catalogue_shape, open_address
+from calculator.serving import Serving
 from calculator.shape import Architecture, Interleave, Shape
 
 WHOLE = {name: item.rule for name, item in FIELDS.items() if isinstance(item.rule, Whole)}
@@ -54,9 +47,11 @@ def test_it_starts_with_deepseek_v3_bf16_tp_1_at_100_000_tokens():
 
 
 def test_every_field_can_be_chosen_and_has_a_key_of_its_own():
-    own = {item.name for item in fields(Scenario)} - {"shape"}
+    own = {item.name for item in fields(Scenario)} - {"shape", "serving"}
     of_shape = {item.name for item in fields(Shape)}
-    assert {name for name, item in FIELDS.items() if not item.of_shape} == own
+    of_serving = {item.name for item in fields(Serving)}
+    assert {name for name, item in FIELDS.items() if not item.of_shape} == own | of_serving
+    assert {name for name, item in FIELDS.items() if item.of_serving} == of_serving
     assert {name for name, item in FIELDS.items() if item.of_shape} == of_shape
     keys = [item.key for item in FIELDS.values()]
     assert len(set(keys)) == len(keys)

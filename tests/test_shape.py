@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 
 from calculator import catalogue
-from calculator.caches import MLA, ChunkedLocal, FullAttention, GatedDeltaNet, IndexKey, Mamba2, SlidingWindow
+from calculator.caches import (
+    MLA,
+    ChunkedLocal,
+    FullAttention,
+    GatedDeltaNet,
+    IndexKey,
+    Mamba2,
+    SinkAttention,
+    SlidingWindow,
+)
 from calculator.errors import FieldError
 from calculator.model import ModelPlan
 from calculator.shape import Architecture, Interleave, Shape, shape_of
@@ -160,6 +169,7 @@ OTHER = SlidingWindow(num_kv_heads=8, head_size=128, head_size_v=128, sliding_wi
         ((FULL, WINDOW),),
         ((FULL,), (replace(FULL, head_size=64),)),
         ((FULL,), (LATENT,)),
+        ((FULL,), (SinkAttention(num_kv_heads=8, head_size=128, head_size_v=128, sink_len=4),)),
     ],
     ids=str,
 )

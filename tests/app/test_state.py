@@ -45,9 +45,10 @@ def test_a_number_that_cannot_be_taken_stays_typed_with_its_range_and_the_last_g
 
 
 def every_architecture():
-    for kind in Architecture:
-        for state_kind in FIELDS["state_kind"].rule.options:
-            yield changed(opened(), architecture=kind, state_kind=state_kind)
+    for engine in FIELDS["engine"].rule.options:
+        for kind in Architecture:
+            for state_kind in FIELDS["state_kind"].rule.options:
+                yield changed(opened(), engine=engine, architecture=kind, state_kind=state_kind)
 
 
 def test_a_correction_takes_the_text_and_its_message_away():

@@ -13,6 +13,8 @@ from calculator.fields import FIELDS
 from calculator.footprint import QUANTITIES
 from calculator.formats import FORMATS
 from calculator.locales import LANGUAGES, catalogue
+from calculator.reuse import Need
+from calculator.serving import OF_ENGINE
 from tests.app.page import SITE
 
 PACKAGE = Path(calculator.__file__).parent
@@ -27,6 +29,13 @@ FAMILIES = {
     "headline.": set(QUANTITIES),
     "quantity.": set(QUANTITIES),
     "scope.": {"per_rank", "whole_model"},
+    "capacity.": {
+        name
+        for path in (PACKAGE / "allocation").glob("*.py")
+        for name in re.findall(r'Figure\(\s*name="(\w+)"', path.read_text("utf-8"))
+    },
+    "engine.why.": {engine for engine, settings in OF_ENGINE.items() if settings},
+    "reuse.": set(Need),
     "chart.x.": set(FIELDS["axes"].rule.options),
     "field.": {
         *FIELDS,
