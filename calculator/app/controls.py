@@ -120,6 +120,8 @@ def _value(state: State, control: Control) -> int | str | None:
 
 def _text(state: State, control: Control) -> str:
     value = _value(state, control)
+    if control.field == "model" and state.scenario.customised:
+        return state.model_name
     return f"{value:,}" if isinstance(value, int) else str(value or "")
 
 

@@ -23,7 +23,7 @@ TEXTS = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const text = walk.currentNode.textContent.trim(), parent = walk.currentNode.parentElement;
-    if (text && !parent.closest('script, style, noscript, code, #live, #derivation .muted')) texts.push(text);
+    if (text && !parent.closest('script, style, noscript, code, #live')) texts.push(text);
   }
   for (const element of document.querySelectorAll('[aria-label]')) texts.push(element.ariaLabel);
   for (const element of document.querySelectorAll('[data-unit]')) texts.push(element.ariaValueText);
