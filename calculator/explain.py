@@ -124,7 +124,7 @@ def double(a: Operand) -> Expression:
 
 
 def ceiling(a: Operand, b: Operand) -> Expression:
-    """a / b, rounded up."""
+    """A / b, rounded up."""
     left, right = lift(a), lift(b)
     return Expression(-(-left.value // right.value), sign=Sign.CEILING, parts=(left, right))
 

@@ -51,7 +51,10 @@ class Memory(Whole):
     def parse(self, name: str, given: object) -> int:
         """Raises FieldError, naming the range, for anything but whole bytes in it."""
         if isinstance(given, str) and given.strip().endswith("B"):
-            amount = parse_bytes(given)
+            try:
+                amount = parse_bytes(given)
+            except FieldError:
+                raise FieldError("error.bytes", field=name, value=given) from None
             given = int(amount) if amount.denominator == 1 else given
         return super().parse(name, given)
 
@@ -60,12 +63,12 @@ class Memory(Whole):
 class Share:
     """A decimal number up to 1; 0 leaves it to the engine."""
 
-    words = "0 to 1, up to six decimals"
+    words = "0 to 1, up to four decimals"
 
     def parse(self, name: str, given: object) -> float:
         """Raises FieldError for anything else."""
         if (
-            not re.fullmatch(r"0|1|[01]?\.\d{1,6}|1\.0", str(given).strip(), re.ASCII)
+            not re.fullmatch(r"0|1|[01]?\.\d{1,4}|1\.0", str(given).strip(), re.ASCII)
             or float(str(given)) > 1
         ):
             raise FieldError("error.share", field=name, value=given)

@@ -13,8 +13,8 @@ from .explain import Expression, ceiling, round_up, symbol, total
 class Row:
     """What one token leaves in one layer on one rank: for each of `heads` heads, one vector per name.
 
-    The names are `key` and `value`, `latent` and `rope`, or of a single vector. `heads` is None for a latent, which
-    all query heads share.
+    The names are `key` and `value`, `latent` and `rope`, or of a single vector. `heads` is None for a latent,
+    which all query heads share.
     """
 
     heads: Expression | None = None
@@ -37,7 +37,7 @@ class StorageFormat:
     name: str  # its words are under format.<name> in the catalogues
     element_bytes: int
 
-    def accepts(self, row: Row) -> bool:
+    def accepts(self, row: Row) -> bool:  # noqa: ARG002 - for the formats that look at it
         """Whether a row of these vectors can be written in this format."""
         return True
 
@@ -64,7 +64,7 @@ class GroupScaled(StorageFormat):
 
 @dataclass(frozen=True, kw_only=True)
 class PackedLatent(GroupScaled):
-    """A latent in FP8 with scales, its rope key in BF16, filled up with `pad_bytes`: 656 bytes, or 584 for V4."""
+    """A latent in FP8 with scales, its rope key in BF16, then `pad_bytes`: 656 bytes, or 584 for V4."""
 
     pad_bytes: int = 0
 
@@ -121,7 +121,7 @@ class HalfByteRow(StorageFormat):
 
 @dataclass(frozen=True, kw_only=True)
 class TurboQuant(StorageFormat):
-    """K in `key_bits` (with two bytes of norm, unless 8), V in `value_bits` with four; a slot of even size per head."""
+    """K in `key_bits` (with two bytes of norm, unless 8), V in `value_bits` with four; slots of even size."""
 
     element_bytes: int = 1
     key_bits: int

@@ -7,7 +7,7 @@ from .explain import Expression, most, symbol
 
 
 def per_rank(name: str, count: int, tp: int) -> Expression:
-    """Heads (or columns of a state) that one of `tp` ranks stores: floored as the engines do, never below one."""
+    """Heads (or columns of a state) of one of `tp` ranks: floored as the engines do, never below one."""
     if tp == 1:
         return symbol(name, count)
     return most(1, symbol(name, count) // symbol("tp", tp))

@@ -64,15 +64,19 @@ class Control {
 
   /** Write the text as Python understood it: `128Ki` becomes `131,072`. */
   settle() {
-    if (!this.ahead(this.field)) this.box.value = this.text;
+    if (this.ahead(this.field)) return;
+    this.box.value = this.text;
+    // A list says what it has no option for, such as "custom, from X": any option can then be chosen.
+    if (this.box.tagName === 'SELECT' && this.box.value !== this.text) {
+      this.box.options[0].text = this.text;
+      this.box.value = '';
+    }
   }
 
   /** The slider's value for a screen reader: the number with its unit, or the option's words. */
   describe() {
     if (!this.slider) return;
-    // A list shows nothing while the address asks for an option that it does not have.
-    const chosen = this.box.selectedOptions?.[0]?.text ?? this.stops[this.slider.value];
-    const shown = this.box.tagName === 'SELECT' ? chosen : this.box.value;
+    const shown = this.box.tagName === 'SELECT' ? this.box.selectedOptions[0].text : this.box.value;
     const unit = this.slider.dataset.unit ? ` ${this.word(this.slider.dataset.unit)}` : '';
     this.slider.setAttribute('aria-valuetext', shown + unit);
   }

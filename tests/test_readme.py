@@ -26,7 +26,7 @@ def test_shown_command_line_prints_what_is_shown(capsys):
 
 def test_shown_library_call_gives_the_figure_beside_it():
     answer = estimate(Scenario().changed({"model": "kimi-k2.6", "context_tokens": "100K"}))
-    assert f"answer.per_rank.total_bytes.value    # {answer.per_rank.total_bytes.value}\n" in README
+    assert f"answer.per_rank.total_bytes.value  # {answer.per_rank.total_bytes.value}\n" in README
     assert f"answer.per_rank.total_bytes.symbols  # '{answer.per_rank.total_bytes.symbols}'\n" in README
 
 

@@ -153,6 +153,8 @@ def _text(state: State, control: Control) -> str:
     if control.field == "available_memory_bytes":
         short = human(int(value or 0))
         return short if parse_bytes(short) == value else f"{value:,} B"
+    if control.field == "model" and state.scenario.customised:
+        return state.model_name
     return f"{value:,}" if isinstance(value, int) else str(value or "")
 
 

@@ -8,7 +8,7 @@ from bokeh.document import Document
 from .bars import Bars
 from .controls import form
 from .curves import Curves
-from .readouts import model_name, pieces, summary
+from .readouts import pieces, summary
 from .state import State
 
 ROOTS = ("curves", "bars")  # ids of the elements that the document's roots fill, in their order
@@ -41,7 +41,7 @@ class App:
             "address": self.state.scenario.address(),
             "language": self.state.language,
             "theme": self.state.theme,
-            "title": model_name(self.state),
+            "title": self.state.model_name,
             "form": form(self.state),
             "pieces": pieces(self.state),
             "summary": summary(self.state),

@@ -11,6 +11,7 @@ import jinja2
 
 from .. import catalogue
 from ..allocation import Figure
+from ..estimate import ARITHMETIC
 from ..footprint import QUANTITIES
 from ..locales import text
 from ..model import ranges
@@ -62,7 +63,8 @@ def pieces(state: State) -> dict[str, str]:
                 "answer": state.answer,
                 "scenario": state.scenario,
                 "quantities": QUANTITIES,
-                "model_name": model_name(state),
+                "arithmetic": ARITHMETIC,
+                "model_name": state.model_name,
                 **_compared(state),
                 "curve": _sampled(state),
                 "problems": [
@@ -75,12 +77,6 @@ def pieces(state: State) -> dict[str, str]:
     return {name: str(getattr(written, name)()).strip() for name in PIECES}
 
 
-def model_name(state: State) -> str:
-    """The catalogue's name, or "custom, from" it."""
-    name = catalogue.entry(state.scenario.model).name
-    return text(state.language, "model.custom", name=name) if state.scenario.customised else name
-
-
 def summary(state: State) -> dict[str, str]:
     """One sentence for each chart, and one for the live region."""
     answer, language, units = state.answer, state.language, state.units
@@ -88,7 +84,7 @@ def summary(state: State) -> dict[str, str]:
         "curves": text(
             language,
             "chart.curves.summary",
-            model=model_name(state),
+            model=state.model_name,
             rate=human(answer.per_rank.bytes_per_token.value, units),
             tokens=state.scenario.context_tokens,
             total=human(answer.per_rank.total_bytes.value, units),

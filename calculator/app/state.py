@@ -10,7 +10,7 @@ from .. import catalogue
 from ..errors import CalculatorError, FieldError, LimitError
 from ..estimate import Compared, Estimate, comparison, estimate
 from ..fields import FIELDS, parse
-from ..locales import LANGUAGES
+from ..locales import LANGUAGES, text
 from ..scenario import Scenario, open_address
 
 # Two ways to say one number: what was typed in one makes what was typed in the other obsolete.
@@ -34,6 +34,12 @@ class State(param.Parameterized):
     def scenario(self) -> Scenario:
         """What the answer answers."""
         return self.answer.scenario
+
+    @property
+    def model_name(self) -> str:
+        """The catalogue's name, or "custom, from" it."""
+        name = catalogue.entry(self.scenario.model).name
+        return text(self.language, "model.custom", name=name) if self.scenario.customised else name
 
     def start(self, query: str, system: Mapping[str, str]) -> None:
         """Open an address. `system` has the language and theme of the browser, for those left at auto."""
@@ -62,14 +68,14 @@ class State(param.Parameterized):
     def change(self, given: Mapping[str, str], system: Mapping[str, str]) -> None:
         """Take what was typed, by field, oldest first. What cannot be taken stays typed, with its problem."""
         typed = dict(self.typed)
-        for name, text in given.items():
-            if name == "model" and text in catalogue.ids():  # a model brings its own shape
+        for name, entry in given.items():
+            if name == "model" and entry in catalogue.ids():  # a model brings its own shape
                 typed = {
                     other: typed[other] for other in typed if other in FIELDS and not FIELDS[other].of_shape
                 }
             for obsolete in (name, _SAME.get(name, name)):
                 typed.pop(obsolete, None)
-            typed[name] = text
+            typed[name] = entry
         answer, problems = _tried(self.answer, typed)
         problems = {name: error for name, error in problems.items() if name not in hidden(answer.scenario)}
         self.param.update(
@@ -95,9 +101,9 @@ def _tried(present: Estimate, typed: Mapping[str, str]) -> tuple[Estimate, dict[
     """`present` with all texts that can be taken together, and what is wrong with each of the others."""
     problems: dict[str, CalculatorError] = {}
     left: dict[str, Any] = {}
-    for name, text in typed.items():
+    for name, entry in typed.items():
         try:
-            left[name] = parse(name, text)
+            left[name] = parse(name, entry)
         except FieldError as error:
             problems[name] = error
     with suppress(FieldError, LimitError):

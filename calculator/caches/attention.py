@@ -41,7 +41,7 @@ class FullAttention(TokenCache):
 
 @dataclass(frozen=True, kw_only=True)
 class SinkAttention(FullAttention):
-    """Full attention whose first `sink_len` tokens are kept once for all requests, beside what each request holds."""
+    """Full attention whose first `sink_len` tokens are kept once for all, beside what each request holds."""
 
     kind: ClassVar[str] = "sink_attention"
     source: ClassVar[str] = "vLLM 0.22.0 SinkFullAttentionSpec"
@@ -51,7 +51,7 @@ class SinkAttention(FullAttention):
 
 @dataclass(frozen=True, kw_only=True)
 class CrossAttention(FullAttention):
-    """K and V of the tokens of an encoder, `num_encoder_tokens` of them (0: not known), whatever the context."""
+    """K and V of the `num_encoder_tokens` tokens of an encoder (0: not known), whatever the context."""
 
     kind: ClassVar[str] = "cross_attention"
     source: ClassVar[str] = "vLLM 0.22.0 CrossAttentionSpec"

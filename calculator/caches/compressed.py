@@ -1,6 +1,6 @@
-"""DeepSeek-V4: latents of the last tokens, latents and index keys of compressed tokens, states of the compressors.
+"""DeepSeek-V4: latents of the last tokens, latents and index keys of compressed tokens, compressors' states.
 
-K and V are one vector of [head_size], the last `qk_rope_head_dim` of it the rope key. Every rank keeps a full copy.
+K and V are one vector of [head_size], the last `qk_rope_head_dim` of it the rope key. Every rank has a copy.
 """
 
 from dataclasses import dataclass
@@ -103,7 +103,7 @@ class CompressorState(Copied):
     state_width: int = size(1, 2**16)
     sliding_window: int = size(1, 4096)
 
-    def row(self, tp: int) -> Row:
+    def row(self, tp: int) -> Row:  # noqa: ARG002 - the row is the same on every rank
         """All slots: `w · d` elements."""
         return Row(heads=symbol("w", self.sliding_window), vectors={"state": symbol("d", self.state_width)})
 

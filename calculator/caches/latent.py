@@ -51,7 +51,7 @@ class HiddenState(Copied):
     num_hidden_states: int = size(1, 1024)
     hidden_size: int = size(1, 2**20)
 
-    def row(self, tp: int) -> Row:
+    def row(self, tp: int) -> Row:  # noqa: ARG002 - the row is the same on every rank
         """`n · d` elements."""
         return Row(
             heads=symbol("n", self.num_hidden_states), vectors={"hidden": symbol("d", self.hidden_size)}

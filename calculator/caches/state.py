@@ -70,7 +70,7 @@ def recurrent(*shape: Expression) -> StateTensor:
 
 @dataclass(frozen=True, kw_only=True)
 class GatedDeltaNet(State):
-    """conv [k - 1, 2 * key heads * key dim + value heads * value dim]; state [value heads, value dim, key dim]."""
+    """conv [k - 1, 2 * key heads * key dim + value heads * value dim]; state [heads, value, key dim]."""
 
     kind: ClassVar[str] = "gated_delta_net"
     source: ClassVar[str] = (

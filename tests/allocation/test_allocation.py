@@ -1,4 +1,4 @@
-"""A scenario on an engine: the figures of formulas.md and market.md, and what must hold beside the logical bytes."""
+"""A scenario on an engine: published figures, refusals, and what must hold beside the logical bytes."""
 
 from fractions import Fraction
 
@@ -40,7 +40,7 @@ def test_short_requests_count_the_null_block():
 
 def test_gemma_window_costs_more_than_its_logical_bytes():
     answer = on("vllm", model="gemma-3-27b", context_tokens=131_072)
-    # 52 layers of 131,072-byte pages: (1,023 + 8,192) tokens in blocks of 16, and one block for the alignment.
+    # Pages of 131,072 bytes: (1,023 + 8,192) tokens in blocks of 16, and one block for the alignment.
     pages = -(-(1_023 + 8_192) // 16) + 1
     groups = -(-52 // 10)
     assert answer.allocated.per_rank.bounded_bytes.value == groups * pages * 10 * 131_072
@@ -108,10 +108,22 @@ def test_the_version_belongs_to_its_engine():
     assert chosen.changed({"engine": "sglang"}).serving.version == VERSIONS["sglang"][-1]
 
 
-@pytest.mark.parametrize("given", ["1.5", "-0.1", "1/2", "", "nan", "0.1234567"])
+@pytest.mark.parametrize("given", ["1.5", "-0.1", "1/2", "", "nan", "0.12345"])
 def test_a_share_that_is_none_is_refused(given):
     with pytest.raises(FieldError, match="not a share"):
         Scenario().changed({"swa_full_tokens_ratio": given})
+
+
+@pytest.mark.parametrize("given", ["xB", "60 XiB", "0 B", "-1 GiB", "0.3 B", "9999999 TiB"])
+def test_memory_that_is_none_is_refused_at_its_own_field(given):
+    with pytest.raises(FieldError) as refused:
+        Scenario().changed({"available_memory_bytes": given})
+    assert refused.value.field == "available_memory_bytes"
+
+
+@pytest.mark.parametrize("given", ["60 GiB", "64,424,509,440", "64424509440 B", 64_424_509_440])
+def test_memory_is_read_with_or_without_a_unit(given):
+    assert Scenario().changed({"available_memory_bytes": given}).serving.available_memory_bytes == 60 * GIB
 
 
 def test_json_names_the_engine_and_gives_allocated_beside_logical():

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 
 from calculator import catalogue
-from calculator.app.readouts import PIECES, model_name, pieces, summary
+from calculator.app.readouts import PIECES, pieces, summary
 from calculator.estimate import estimate
 from calculator.footprint import QUANTITIES
 from calculator.formats import KV_FORMATS
@@ -199,10 +199,10 @@ def test_what_an_address_says_is_text_and_never_markup(given):
 
 def test_a_changed_model_is_custom():
     state = opened()
-    assert model_name(state) == "DeepSeek-V3"
-    assert model_name(changed(state, num_layers="7")) == "custom, from DeepSeek-V3"
+    assert state.model_name == "DeepSeek-V3"
+    assert changed(state, num_layers="7").model_name == "custom, from DeepSeek-V3"
     assert pieces(state)["name"] == "custom, from DeepSeek-V3"
-    assert model_name(changed(state, num_layers="61")) == "DeepSeek-V3"
+    assert changed(state, num_layers="61").model_name == "DeepSeek-V3"
 
 
 @every_language
@@ -214,7 +214,7 @@ def test_the_sentences_for_screen_readers_state_the_numbers(query, language):
     assert told.keys() == {"curves", "bars", "live"}
     assert total in told["curves"]
     assert total in told["live"]
-    assert model_name(state) in told["curves"]
+    assert state.model_name in told["curves"]
     for bar in state.compared:
         assert f"{catalogue.entry(bar.model).name} {human(bar.parts.total, state.units)}" in told["bars"]
 
