@@ -172,7 +172,10 @@ class Estimate:
                 figure.name: _number_json(figure.value.value)
                 for figure in (self.allocated.capacity if self.allocated else ())
             },
-            "transfer": {},
+            "transfer": {
+                figure.name: _number_json(figure.value.value)
+                for figure in (self.allocated.transfer if self.allocated else ())
+            },
             "derivation": [
                 {
                     "quantity": line.quantity,

@@ -31,6 +31,7 @@ class Allocated:
     version: str
     per_rank: Amounts
     capacity: tuple[Figure, ...]
+    transfer: tuple[Figure, ...]  # what goes from prefill to decode for one request at the context
     fits: bool
     notes: tuple[Sentence, ...]
     derivations: tuple[Derivation, ...]

@@ -42,11 +42,17 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
         Figure(name="max_num_reqs", unit="requests", value=made.requests),
         Figure(name="allocated_bytes", unit="bytes", value=made.allocated_bytes),
     ]
+    sent = transfer(made, scenario.context_tokens, stage=made.stages.index(made.tightest))
     return Allocated(
         engine=SGLANG,
         version=version,
         per_rank=_amounts(made, scenario, footprint(plan, scenario.storage, 1).bounds()),
         capacity=tuple(capacity),
+        transfer=(
+            Figure(name="pages", unit="pages", value=sent.pages),
+            Figure(name="kv_bytes", unit="bytes", value=sent.kv_bytes),
+            Figure(name="extra_bytes", unit="bytes", value=sent.extra_bytes),
+        ),
         fits=True,
         notes=made.notes,
         derivations=tuple(made.derivations()),

@@ -11,6 +11,7 @@ from ..footprint import Amounts
 from ..model import ModelPlan
 from ..scenario import Scenario
 from ..serving import VLLM
+from ..transfer.vllm import request_bytes
 from .form import Allocated, Figure, max_model_len, of_all
 
 LONGEST = 2**27  # tokens: what a window takes at this context, it takes at any longer one
@@ -48,11 +49,13 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
             Figure(name="reported_tokens", unit="tokens", value=lift(pool.reported_tokens)),
             Figure(name="longest_context", unit="tokens", value=lift(pool.longest_context)),
         ]
+    sent = request_bytes(made.widest.groups, scenario.context_tokens)
     return Allocated(
         engine=VLLM,
         version=version,
         per_rank=_amounts(made, scenario),
         capacity=tuple(capacity),
+        transfer=(Figure(name="request_bytes", unit="bytes", value=sent),),
         fits=pool is None or pool.fits,
         notes=(),
         derivations=tuple(made.derivations()),

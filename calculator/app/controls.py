@@ -77,6 +77,8 @@ GROUPS: Mapping[str, tuple[Control, ...]] = {
     "engine": (
         Control(field="engine"),
         Control(field="engine_version"),
+    ),
+    "engine_settings": (
         _slider(
             "available_memory_bytes",
             tuple(2**30 * size for size in (8, 16, 24, 32, 40, 48, 60, 80, 128, 160)),

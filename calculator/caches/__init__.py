@@ -1,4 +1,4 @@
-"""The cache kinds: one frozen dataclass each. A new kind is a class here; the laws of the tests run over it."""
+"""The cache kinds: one frozen dataclass each. A new kind is a class here; the laws run over it."""
 
 from .attention import CrossAttention, EncoderOnlyAttention, FullAttention, SinkAttention
 from .base import KINDS, Cache, Growth, TokenCache, bounds

@@ -101,6 +101,15 @@ def test_too_little_memory_is_said():
     assert ("notice.memory", {"value": GIB}) in answer.notices()
 
 
+def test_transfer_is_that_of_the_worked_requests():
+    llama = on("vllm", model="llama-3.1-8b", context_tokens=131_072).as_json()["transfer"]
+    assert llama == {"request_bytes": 17_179_869_184}
+    sparse = on("sglang", model="deepseek-v3.2", kv_cache_dtype="fp8", context_tokens=100_000).as_json()[
+        "transfer"
+    ]
+    assert sparse == {"pages": 1_563, "kv_bytes": 4_002_880_512, "extra_bytes": 805_457_664}
+
+
 def test_the_version_belongs_to_its_engine():
     with pytest.raises(FieldError, match="Engine version"):
         Scenario().changed({"engine": "vllm", "engine_version": VERSIONS["sglang"][0]})

@@ -29,7 +29,7 @@ FAMILIES = {
     "headline.": set(QUANTITIES),
     "quantity.": set(QUANTITIES),
     "scope.": {"per_rank", "whole_model"},
-    "capacity.": {
+    "figure.": {
         name
         for path in (PACKAGE / "allocation").glob("*.py")
         for name in re.findall(r'Figure\(\s*name="(\w+)"', path.read_text("utf-8"))
