@@ -1,20 +1,32 @@
 """The README's table, commands and figures are those of the code."""
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
+import pytest
+
 from calculator import Scenario, estimate
+from calculator.check import check
 from calculator.cli import main
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
-def test_address_table_is_what_the_command_prints(capsys):
-    marks = r"<!-- written by: python -m calculator address -->\n(.*)<!-- end -->"
+@pytest.mark.parametrize("command", ["address", "families"])
+def test_tables_are_what_the_commands_print(command, capsys):
+    marks = rf"<!-- written by: python -m calculator {command} -->\n(.*?)<!-- end -->"
     written = re.search(marks, README, re.DOTALL)
-    main(["address"])
+    main([command])
     assert written is not None
     assert written[1] == capsys.readouterr().out
+
+
+def test_engine_table_counts_the_cases_that_are_shipped():
+    for engine, version in re.findall(r"\| (vLLM|SGLang) \| ([\d.]+) \|", README):
+        report = check(files("calculator") / "golden" / f"{engine.lower()}-{version}.json")
+        assert report.differences == ()
+        assert f"| {engine} | {version} | {report.cases.total()} cases" in README
 
 
 def test_shown_command_line_prints_what_is_shown(capsys):

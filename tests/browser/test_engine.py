@@ -1,4 +1,4 @@
-"""The engine view: engines' own figures typed in and read off the page, refusals, logical beside allocated."""
+"""The engine view: engines' figures typed in and read off the page, refusals, logical beside allocated."""
 
 import pytest
 from playwright.sync_api import expect
