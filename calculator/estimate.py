@@ -1,11 +1,10 @@
 """All that is said about a scenario. The page, the command line and the library only show this."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 from . import catalogue
-from .allocation import Allocated, allocate
+from .allocation import Allocated, Sentence, allocate
 from .caches import Growth
 from .errors import EngineError, FieldError, LimitError
 from .explain import Derivation, Number
@@ -18,8 +17,6 @@ SCHEMA = 1
 EXACT_LIMIT = 2**53  # below this the integers of JSON and JavaScript are exact
 TP_SIZES = (1, 2, 4, 8, 16)
 ARITHMETIC = "stored elements × bytes, no rounding"
-
-Sentence = tuple[str, Mapping[str, object]]  # a key of the catalogues and what fills it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from ..model import ModelPlan
 from ..scenario import Scenario
 from ..serving import VLLM
 from . import sglang, vllm
-from .form import Allocated, Figure
+from .form import Allocated, Figure, Sentence
 
-__all__ = ["Allocated", "Figure", "allocate"]
+__all__ = ["Allocated", "Figure", "Sentence", "allocate"]
 
 
 def allocate(scenario: Scenario, plan: ModelPlan) -> Allocated | None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import FieldError
-from ..explain import Counted, Expression, constant, least, symbol
+from ..explain import Counted, constant, symbol
 from ..formats import FP32, Row, StorageFormat
 from .base import Growth, size
 from .latent import Copied, IndexKey
+from .window import Windowed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,23 +39,11 @@ class SharedVector(Copied):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlidingWindowMLA(SharedVector):
+class SlidingWindowMLA(Windowed, SharedVector):
     """The vectors of the last `sliding_window` tokens."""
 
     kind: ClassVar[str] = "sliding_window_mla"
     source: ClassVar[str] = "vLLM 0.22.0 SlidingWindowMLASpec; SGLang 0.5.13 DeepSeekV4SingleKVPool"
-    growth: ClassVar[Growth] = Growth.BOUNDED
-
-    sliding_window: int = size(1, 2**27)
-
-    def units(self, context: Counted) -> Counted:
-        """min(T, w)."""
-        return least(context, self.bound)
-
-    @property
-    def bound(self) -> Expression:
-        """The window."""
-        return symbol("w", self.sliding_window)
 
 
 @dataclass(frozen=True, kw_only=True)

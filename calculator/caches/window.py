@@ -1,26 +1,35 @@
 """Attention that forgets: the last tokens only, or the tokens of the current chunk."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..explain import Counted, Expression, least, symbol
 from .attention import FullAttention
-from .base import Growth, size
+from .base import Growth, TokenCache, size
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlidingWindow(FullAttention):
-    """Keys and values of the last `sliding_window` tokens."""
+class Forgetting(TokenCache):
+    """A cache that never holds more than `bound` tokens."""
 
-    kind: ClassVar[str] = "sliding_window"
-    source: ClassVar[str] = "vLLM 0.22.0 SlidingWindowSpec; SGLang 0.5.13 SWAKVPool"
     growth: ClassVar[Growth] = Growth.BOUNDED
 
-    sliding_window: int = size(1, 2**27)
+    @property
+    @abstractmethod
+    def bound(self) -> Expression:
+        """The most tokens it holds."""
 
     def units(self, context: Counted) -> Counted:
-        """`min(T, w)`."""
+        """One row per token, up to the bound."""
         return least(context, self.bound)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windowed(Forgetting):
+    """The last `sliding_window` tokens."""
+
+    sliding_window: int = size(1, 2**27)
 
     @property
     def bound(self) -> Expression:
@@ -29,18 +38,21 @@ class SlidingWindow(FullAttention):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChunkedLocal(FullAttention):
+class SlidingWindow(Windowed, FullAttention):
+    """Keys and values of the last `sliding_window` tokens."""
+
+    kind: ClassVar[str] = "sliding_window"
+    source: ClassVar[str] = "vLLM 0.22.0 SlidingWindowSpec; SGLang 0.5.13 SWAKVPool"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkedLocal(Forgetting, FullAttention):
     """Keys and values of the current chunk, counted at its fullest."""
 
     kind: ClassVar[str] = "chunked_local"
     source: ClassVar[str] = "vLLM 0.22.0 ChunkedLocalAttentionSpec; SGLang 0.5.13 SWAKVPool (Llama 4)"
-    growth: ClassVar[Growth] = Growth.BOUNDED
 
     attention_chunk_size: int = size(1, 2**27)
-
-    def units(self, context: Counted) -> Counted:
-        """`min(T, c)`."""
-        return least(context, self.bound)
 
     @property
     def bound(self) -> Expression:

@@ -28,6 +28,8 @@ def test_kinds_are_known_by_their_names_in_the_order_of_their_definition():
         "hidden_state",
         "index_key",
         "sparse_index_key",
+        "sliding_window",
+        "chunked_local",
         "sliding_window_mla",
         "compressed_latent",
         "compressed_index_key",
@@ -40,8 +42,6 @@ def test_kinds_are_known_by_their_names_in_the_order_of_their_definition():
         "short_convolution",
         "rg_lru",
         "rwkv5",
-        "sliding_window",
-        "chunked_local",
     ]
     assert all(KINDS[name].kind == name for name in KINDS)
 
