@@ -37,15 +37,15 @@ async function imports() {
 
 async function compile(archives, imported) {   // a fresh interpreter: bytecode may show what the process did before
   const py = await start('stdlib.zip');
-  for (const folder of ['builder', 'out']) py.FS.mkdirTree(`/work/${folder}`);
-  for (const name of [...fs.readdirSync(`${work}/builder`).map((file) => `builder/${file}`), ...archives]) py.FS.writeFile(`/work/${name}`, bytes(name));
+  for (const folder of ['builder', 'out']) py.FS.mkdirTree(`/build/${folder}`);
+  for (const name of [...fs.readdirSync(`${work}/builder`).map((file) => `builder/${file}`), ...archives]) py.FS.writeFile(`/build/${name}`, bytes(name));
   py.globals.set('imported_json', imported);
   py.globals.set('compiled', (done, total) => { if (done % 20 === 0 || done === total) console.log(`compiled ${done} ${total}`); });
-  py.runPython('import json, sys\nfrom pathlib import Path\nsys.path.insert(0, "/work")\nfrom builder import interpreter');
+  py.runPython('import json, sys\nfrom pathlib import Path\nsys.path.insert(0, "/build")\nfrom builder import interpreter');
   for (const name of archives) {
     py.globals.set('name', name);
-    py.runPython('interpreter.build(Path("/work", name), Path("/work/out", name), json.loads(imported_json), compiled)');
-    fs.writeFileSync(`${work}/out/${name}`, py.FS.readFile(`/work/out/${name}`));
+    py.runPython('interpreter.build(Path("/build", name), Path("/build/out", name), json.loads(imported_json), compiled)');
+    fs.writeFileSync(`${work}/out/${name}`, py.FS.readFile(`/build/out/${name}`));
   }
 }
 
