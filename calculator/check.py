@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from .engines import sglang, vllm
+from .engines.sglang import cases as sglang_cases
+from .engines.vllm import cases as vllm_cases
 from .errors import CalculatorError, FieldError
 from .golden_models import differences as model_differences
 
 Runner = Callable[[Mapping[str, Any], str], Mapping[str, Any]]  # input, version -> fields
 
 ENGINES: Mapping[str, tuple[tuple[str, ...], Mapping[str, Runner]]] = {
-    "vLLM": (vllm.VERSIONS, vllm.RUNNERS),
-    "SGLang": (sglang.VERSIONS, sglang.RUNNERS),
+    "vLLM": (vllm.VERSIONS, vllm_cases.RUNNERS),
+    "SGLang": (sglang.VERSIONS, sglang_cases.RUNNERS),
 }
 
 SHAPES = (

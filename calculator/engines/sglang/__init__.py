@@ -1,6 +1,5 @@
 """SGLang: bytes per token, pools, buffers, capacity and refusals, as the engine computes them."""
 
-from .cases import RUNNERS
 from .plan import Allocation, Stage, allocate
 from .rules import RULES
 from .sending import Extra
@@ -11,7 +10,6 @@ DSA_BACKENDS = CHOICES["dsa_backend"]
 
 __all__ = [
     "DSA_BACKENDS",
-    "RUNNERS",
     "VERSIONS",
     "Allocation",
     "Extra",

@@ -1,9 +1,8 @@
 """vLLM: pages, groups, blocks and what a request takes of them."""
 
-from .cases import RUNNERS
 from .plan import Allocation, allocate
 from .pool import Pool
 from .rules import VERSIONS
 from .settings import MambaMode, Settings
 
-__all__ = ["RUNNERS", "VERSIONS", "Allocation", "MambaMode", "Pool", "Settings", "allocate"]
+__all__ = ["VERSIONS", "Allocation", "MambaMode", "Pool", "Settings", "allocate"]

@@ -3,8 +3,9 @@
 import pytest
 
 from calculator import caches
-from calculator.engines.sglang import RUNNERS, deepseek_v4, hisparse, host
+from calculator.engines.sglang import deepseek_v4, hisparse, host
 from calculator.engines.sglang.buffers import Extent
+from calculator.engines.sglang.cases import RUNNERS
 from calculator.engines.sglang.cell import capacity
 from calculator.engines.sglang.requests import request_limit, request_map
 from calculator.engines.sglang.rules import rules_of
