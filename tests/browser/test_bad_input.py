@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from calculator.caches import MLA, FullAttention, SlidingWindow, bounds
-from calculator.scenario import MAX_TOKENS
+from calculator.fields import MAX_TOKENS
 from calculator.shape import MAX_LAYERS
 
 from .calculator_page import DEFAULTS

@@ -13,8 +13,9 @@ from calculator.caches import (
     SlidingWindow,
     SlidingWindowMLA,
 )
-from calculator.engines.sglang import RUNNERS, Settings, allocate, host
+from calculator.engines.sglang import Settings, allocate, host
 from calculator.engines.sglang.buffers import Extent
+from calculator.engines.sglang.cases import RUNNERS
 from calculator.engines.sglang.pools import vectorised_pool
 from calculator.engines.sglang.sending import chunk_tokens
 from calculator.errors import EngineError, FieldError

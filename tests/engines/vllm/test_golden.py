@@ -4,7 +4,8 @@ from importlib.resources import files
 import pytest
 
 from calculator.check import check
-from calculator.engines.vllm import RUNNERS, VERSIONS
+from calculator.engines.vllm import VERSIONS
+from calculator.engines.vllm.cases import RUNNERS
 from calculator.errors import FieldError
 
 FILE = files("calculator") / "golden" / "vllm-0.22.0.json"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from calculator.engines.vllm import RUNNERS
+from calculator.engines.vllm.cases import RUNNERS
 from calculator.engines.vllm.inputs import given_state
 
 VERSION = "0.22.0"
