@@ -134,6 +134,9 @@ def _differences(
     except CalculatorError as error:
         yield Difference(case=case["id"], field="error", expected=case["expected"], got=error.message("en"))
         return
+    except Exception as error:  # noqa: BLE001 - an input that cannot be read must not hide the other cases
+        yield Difference(case=case["id"], field="input", expected=case["expected"], got=repr(error))
+        return
     for field, expected in case["expected"].items():
         if field not in got:
             yield Difference(case=case["id"], field=field, expected=expected, got="not computed")

@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calculator import Scenario, catalogue, estimate
+from calculator import ModelPlan, Scenario, catalogue, estimate
+from calculator.allocation import allocate
+from calculator.caches import SlidingWindowMLA
+from calculator.engines.sglang import default_page_size
 from calculator.errors import EngineError, FieldError
+from calculator.fields import FIELDS
 from calculator.footprint import QUANTITIES
 from calculator.serving import OF_ENGINE, VERSIONS
 
@@ -163,8 +167,19 @@ def test_an_engine_never_takes_less_than_is_stored(model, engine, context, tp, k
     assert Fraction(total).denominator == 1
 
 
+def test_layers_without_caches_take_no_blocks():
+    nothing = allocate(Scenario().changed({"engine": "vllm"}), ModelPlan(layers=((), ())))
+    assert nothing.per_rank.total_bytes.value == 0
+    assert [figure.name for figure in nothing.capacity] == ["bytes_per_block"]
+
+
+def test_a_page_is_as_large_as_the_model_needs():
+    window = SlidingWindowMLA(head_size=512, qk_rope_head_dim=64, sliding_window=128)
+    assert default_page_size(ModelPlan(layers=((window,),))) == 256
+    assert default_page_size(catalogue.plan("glm-5.1")) == 64
+    assert default_page_size(catalogue.plan("llama-7b")) == 1
+
+
 def test_every_setting_belongs_to_an_engine():
     known = {name for names in OF_ENGINE.values() for name in names}
-    from calculator.fields import FIELDS
-
     assert {name for name, item in FIELDS.items() if item.of_serving} == known | {"engine"}
