@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "site")]
 from builder.console import BuildError, one_sentence, say  # noqa: E402 - found on the path set above
 from playwright.sync_api import Error, sync_playwright  # noqa: E402
 
+from tests.bench.core import core_line, measure_core  # noqa: E402
 from tests.bench.report import summary, table  # noqa: E402
 from tests.bench.stock import make_site  # noqa: E402
 from tests.bench.traffic import Traffic, served  # noqa: E402
@@ -212,7 +213,9 @@ def main() -> int:
             say("The same app as a stock site")
             make_site(Path(folder))
             result = measure(ROOT / "dist", Path(folder), args.runs)
+        result["core_ms"] = measure_core()
         say(table(result))
+        say(core_line(result["core_ms"]))
         if args.json:
             with one_sentence():
                 args.json.write_text(json.dumps(result, indent=1), encoding="utf-8")

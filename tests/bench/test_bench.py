@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from builder import sources
 
+from tests.bench.core import core_line, measure_core
 from tests.bench.report import MEASURES, percentile, summary, table
 from tests.bench.stock import ROOT, browser_wheel, import_names, lock_file, make_wheel
 from tests.bench.traffic import served
@@ -122,3 +123,10 @@ def test_the_lock_file_names_each_wheel_with_its_hash(tmp_path):
     assert len(entry["sha256"]) == 64
     assert lock["packages"]["micropip"]["depends"] == ["packaging"]
     assert import_names(data) == ["mark_up"]
+
+
+def test_the_core_is_measured_with_few_and_many_layers():
+    taken = measure_core()
+    assert taken.keys() == {"61", "610"}
+    assert all(milliseconds > 0 for milliseconds in taken.values())
+    assert "61 layers" in core_line(taken)

@@ -1,0 +1,31 @@
+"""What the core alone takes: an estimate of a hybrid with a curve of 1,000 contexts, in this Python."""
+
+from __future__ import annotations
+
+from statistics import median
+from time import perf_counter
+
+from calculator import Scenario, estimate
+
+CONTEXTS = [1_000 * number for number in range(1, 1_001)]
+RUNS = 7
+LAYERS = (61, 610)  # ten times the layers, but as many layer groups
+
+
+def measure_core() -> dict[str, float]:
+    """Milliseconds by number of layers, the median of some runs."""
+    return {str(layers): median(_once(layers) for _ in range(RUNS)) for layers in LAYERS}
+
+
+def core_line(milliseconds: dict[str, float]) -> str:
+    """The figures for reading."""
+    figures = ", ".join(f"{layers} layers {taken:.1f}" for layers, taken in milliseconds.items())
+    return f"core, hybrid of window and full attention, estimate and 1,000 contexts, ms: {figures}"
+
+
+def _once(layers: int) -> float:
+    choices = {"architecture": "window", "num_layers": layers, "num_global_layers": layers // 6}
+    scenario = Scenario().changed(choices)
+    start = perf_counter()
+    estimate(scenario).curve(CONTEXTS)
+    return (perf_counter() - start) * 1e3
