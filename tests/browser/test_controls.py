@@ -11,7 +11,7 @@ from .watched import origin
 
 COMMON = {
     *("model", "architecture", "num_layers", "tensor_parallel_size", "kv_cache_dtype", "context_tokens"),
-    *("num_sequences", "compare_tokens", "units", "axes", "language", "theme"),
+    *("num_sequences", "engine", "compare_tokens", "units", "axes", "language", "theme"),
 }
 HEADS = {"num_kv_heads", "head_size", "head_size_v"}
 HYBRID = HEADS | {"num_global_layers", "interleave"}
@@ -37,7 +37,7 @@ TRIED = {
 }
 NOT_SLIDERS = {
     *("model", "architecture", "latent_width", "interleave", "window_kind", "state_kind"),
-    *("units", "axes", "language", "theme"),
+    *("engine", "units", "axes", "language", "theme"),
 }
 
 
