@@ -22,9 +22,11 @@ def engine(browser, site):
 
 
 def enter(page, choices):
-    """All choices, the engine and the architecture first: they decide which other controls are there."""
-    order = sorted(choices, key=lambda field: field not in {"engine", "architecture"})
-    page.set(**{field: str(choices[field]) for field in order})
+    """All choices; first those that decide which other controls are there and which formats suit them."""
+    first = ("engine", "kv_cache_dtype", "architecture")
+    page.set(
+        **{field: str(choices[field]) for field in (*first, *(name for name in choices if name not in first))}
+    )
 
 
 @pytest.mark.parametrize(
