@@ -143,7 +143,6 @@ const heard = {
     show(page);
     root.dataset.kvState = 'painted';
     performance.mark('kv-painted');
-    heard.live = () => {};
     live = true;
     root.dataset.kvState = 'live';
     performance.mark('kv-live');

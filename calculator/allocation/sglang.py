@@ -6,7 +6,7 @@ from ..footprint import Amounts, footprint
 from ..model import ModelPlan
 from ..scenario import Scenario
 from ..serving import SGLANG
-from ..transfer.sglang import transfer
+from ..transfer.sglang import Transfer, transfer
 from .form import Allocated, Figure, max_model_len, of_all
 
 
@@ -46,7 +46,7 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
     return Allocated(
         engine=SGLANG,
         version=version,
-        per_rank=_amounts(made, scenario, footprint(plan, scenario.storage, 1).bounds()),
+        per_rank=_amounts(made, sent, scenario, footprint(plan, scenario.storage, 1).bounds()),
         capacity=tuple(capacity),
         transfer=(
             Figure(name="pages", unit="pages", value=sent.pages),
@@ -59,12 +59,10 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
     )
 
 
-def _amounts(made: sglang.Allocation, scenario: Scenario, bounds: tuple[int, ...]) -> Amounts:
+def _amounts(made: sglang.Allocation, sent: Transfer, scenario: Scenario, bounds: tuple[int, ...]) -> Amounts:
     """Whole pages of the token pools, index keys and windows, and one state slot, as a request holds them."""
     tokens, page = symbol("T", scenario.context_tokens), symbol("P", made.page_size)
-    stage = made.stages.index(made.tightest)
-    sent = transfer(made, scenario.context_tokens, stage=stage)
-    extra = symbol("extra", made.stages[stage].pool.extra_bytes)
+    extra = symbol("extra", made.tightest.pool.extra_bytes)
     rate, windows, states, held = symbol("page", sent.page_bytes) / page, lift(0), lift(0), sent.extra_bytes
     match sent.extra:
         case sglang.Extra.DSA:
