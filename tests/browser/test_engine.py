@@ -60,7 +60,7 @@ def test_each_engine_has_its_own_settings(engine):
 
 
 def test_a_refusal_stands_where_the_figures_were_and_the_logical_bytes_stay(engine):
-    engine.set(engine="vllm", model="llama-3.1-8b", tensor_parallel_size="3")
+    engine.set(engine="vllm", kv_cache_dtype="bf16", model="llama-3.1-8b", tensor_parallel_size="3")
     expect(engine.find("#engine .refusal")).to_contain_text("vLLM")
     assert engine.number("per_rank.bytes_per_token") > 0
     engine.set(tensor_parallel_size="1")
