@@ -5,7 +5,6 @@ from dataclasses import replace
 from ..caches import Growth
 from ..engines import vllm
 from ..engines.vllm import blocks
-from ..engines.vllm.growth import request_pages
 from ..explain import Expression, lift, symbol, total
 from ..footprint import Amounts
 from ..model import ModelPlan
@@ -77,11 +76,10 @@ def _amounts(made: vllm.Allocation, scenario: Scenario) -> Amounts:
     fixed = [group for group in groups if not made.grows(group)]
     windows = [group for group in fixed if group.spec.cache.growth is Growth.BOUNDED]
     states = [group for group in fixed if group.spec.cache.growth is not Growth.BOUNDED]
-    shards = chosen.context_parallel_size
-    rate = total(block / symbol("B", group.spec.block_size * shards) for group in growing)
+    rate = total(block / symbol("B", group.spec.block_size * made.shards) for group in growing)
     return Amounts(
         bytes_per_token=rate,
-        bounded_bytes=total(block * request_pages(group.spec, longest) for group in windows),
-        constant_bytes=total(block * request_pages(group.spec, here) for group in states),
-        total_bytes=of_all(scenario, blocks.request_bytes(stage.groups, here)),
+        bounded_bytes=total(block * made.request_pages(group, longest) for group in windows),
+        constant_bytes=total(block * made.request_pages(group, here) for group in states),
+        total_bytes=of_all(scenario, blocks.request_bytes(stage.groups, here, made.rules)),
     )

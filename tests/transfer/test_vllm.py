@@ -3,7 +3,7 @@ import pytest
 from calculator.engines.vllm.grouping import group_layers
 from calculator.engines.vllm.sending import Layout
 from calculator.transfer.vllm import Connector, request_bytes, units
-from tests.engines.vllm.shapes import FULL, GDN, spec
+from tests.engines.vllm.shapes import FULL, GDN, RULES, spec
 
 LLAMA = {"num_layers": 32, "num_tokens": 131_072}
 
@@ -40,6 +40,6 @@ def test_joint_layouts_and_longer_host_blocks():
 
 
 def test_a_whole_request():
-    assert request_bytes(group_layers([spec(FULL)] * 32), 131_072).value == 16 * 2**30
-    state = request_bytes(group_layers([spec(GDN)] * 2), 131_072)
+    assert request_bytes(group_layers([spec(FULL)] * 32, RULES), 131_072).value == 16 * 2**30
+    state = request_bytes(group_layers([spec(GDN)] * 2, RULES), 131_072)
     assert state.value == 2 * 4_268_032

@@ -37,12 +37,11 @@ def _number(expression: Expression) -> Any:
 
 def pool_default(case: Case, version: str) -> dict[str, Any]:
     """Bytes per token and tokens of models without windows."""
-    rules_of(version)
-    layers, storage = stage_layers(case), dtype(case["kv_cache_dtype"])
+    rules, layers, storage = rules_of(version), stage_layers(case), dtype(case["kv_cache_dtype"])
     if case.get("use_mla_backend"):
         cell = planned(latent(case), storage, layers)
         if case.get("index_topk") is not None or case.get("index_head_dim") is not None:
-            cell = cell + planned_index(index_key(case), layers)
+            cell = rules.sparse_price(latent(case), storage, layers) + planned_index(index_key(case), layers)
     else:
         row = attention(case, "num_key_value_heads", "head_dim", case.get("attn_tp_size", 1))
         cell = planned(row, storage, layers)

@@ -62,6 +62,7 @@ def sizing_of(
         return V4Sizing(
             settings=settings,
             storage=FP8_V4,
+            rules=rules,
             held=held,
             options=V4Options(
                 swa_full_tokens_ratio=settings.swa_full_tokens_ratio or rules.v4_full_tokens_ratio,
@@ -78,6 +79,7 @@ def sizing_of(
         return WindowSizing(
             settings=settings,
             storage=storage.kv,
+            rules=rules,
             full=held.full,
             window=held.window,
             ratio=ratio,
@@ -91,13 +93,16 @@ def sizing_of(
             storage=latent_format(
                 storage.kv, sparse=sparse, backend=settings.dsa_backend, platform=settings.platform
             ),
+            rules=rules,
             part=held.latent,
             index=held.index,
         )
     assert held.full is not None
     if settings.kv_cache_layout == "vectorized_5d":
         _check_vectorized(settings, plain=not (placeholder or fp4))
-    return AttentionSizing(settings=settings, storage=storage.kv, part=held.full, placeholder=placeholder)
+    return AttentionSizing(
+        settings=settings, storage=storage.kv, rules=rules, part=held.full, placeholder=placeholder
+    )
 
 
 def _check_vectorized(settings: Settings, *, plain: bool) -> None:

@@ -26,7 +26,7 @@ def request_limit(
         limit = least(estimated, held // 2)
     else:
         given = symbol("max_running_requests", max_running_requests)
-        limit = least(given // symbol("dp", data_parallel_size), estimated)
+        limit = rules.limited(given // symbol("dp", data_parallel_size), estimated, held)
     if state_slots is None:
         return limit
     return least(limit, symbol("slots", state_slots) // symbol("r", slots_per_request))

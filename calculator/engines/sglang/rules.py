@@ -1,18 +1,20 @@
-"""What one version of SGLang does and another does otherwise: the numbers, and where the functions are.
+"""What one release of SGLang does and another does otherwise: each rule by its name, here alone.
 
-The functions that differ between versions: `cell.planned`, `deepseek_v4.terms` and `sizes`, `state.divide`,
-`requests.request_limit`, `host.attention_host`.
+A function that needs a rule takes the `Rules` of a version; what is not here is the same in every version.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...errors import FieldError
+from ...explain import Expression, least
+from ...formats import Row, StorageFormat
+from ..versions import of_version
+from .cell import planned
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """The defaults and constants of one version."""
+    """One version: its defaults and constants, and functions where formulas differ."""
 
     name: str
     swa_full_tokens_ratio: float
@@ -24,9 +26,17 @@ class Rules:
     most_requests: int
     extra_context: int  # columns of the request map beyond the context
     host_ratio: float
+    # Bytes per token at which latents beside index keys are priced, from (row, stored form, layers).
+    sparse_price: Callable[[Row, StorageFormat, int], Expression]
+    # Requests of a worker with a limit of its own, from (limit, estimate without one, tokens).
+    limited: Callable[[Expression, Expression, Expression], Expression]
     # Models whose window layers have a pool of their own; any other gets full-length caches for them.
     hybrid_swa_architectures: frozenset[str]
     unsplit_with_host_cache: frozenset[str]  # of these, windows are as long as the rest beside a host cache
+
+
+def _no_more_than_estimated(limit: Expression, estimated: Expression, _tokens: Expression) -> Expression:
+    return least(limit, estimated)
 
 
 RULES: Mapping[str, Rules] = {
@@ -41,6 +51,8 @@ RULES: Mapping[str, Rules] = {
         most_requests=4096,
         extra_context=4,
         host_ratio=2.0,
+        sparse_price=planned,  # of plain rows, also where the stored ones have scales
+        limited=_no_more_than_estimated,
         hybrid_swa_architectures=frozenset(
             {
                 "DeepseekV4ForCausalLM",
@@ -65,11 +77,5 @@ RULES: Mapping[str, Rules] = {
 
 
 def rules_of(version: str) -> Rules:
-    """The rules of a version.
-
-    Raises:
-        FieldError: `version` is not one of `RULES`.
-    """
-    if version not in RULES:
-        raise FieldError("error.choice", field="version", value=version, options=", ".join(RULES))
-    return RULES[version]
+    """The rules of a version. Raises FieldError for one that is not in `RULES`."""
+    return of_version(RULES, version)

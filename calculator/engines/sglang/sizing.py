@@ -14,6 +14,7 @@ from . import cell, deepseek_v4, swa
 from .buffers import Extent, Pool
 from .held import Held, Part
 from .pools import attention_pool, latent_pool, placeholder_pool, sparse_pool, vectorised_pool, window_pool
+from .rules import Rules
 from .settings import Settings
 
 Span = tuple[int, int]  # first layer and end of a pipeline stage
@@ -35,6 +36,7 @@ class Sizing(ABC):
 
     settings: Settings
     storage: StorageFormat
+    rules: Rules
 
     @abstractmethod
     def planned(self, span: Span) -> Expression:
@@ -128,10 +130,12 @@ class LatentSizing(TokenSizing):
 
     def planned(self, span: Span) -> Expression:
         """`(R + D_r) · L · s`, and `132 · L` for index keys."""
-        price = cell.planned(self.part.cache.row(1), self.storage, self.layers(span))
+        row, depth = self.part.cache.row(1), self.layers(span)
         if self.index is None:
-            return price
-        return price + cell.planned_index(self.index.cache.row(1), self.layers(span))
+            return cell.planned(row, self.storage, depth)
+        return self.rules.sparse_price(row, self.storage, depth) + cell.planned_index(
+            self.index.cache.row(1), depth
+        )
 
     def allocated(self, span: Span, sizes: Sizes) -> Expression:  # noqa: ARG002 - fixed rows
         """Rows with their scales; with HiSparse index keys of all tokens, those in host memory too."""

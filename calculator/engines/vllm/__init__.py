@@ -2,7 +2,9 @@
 
 from .plan import Allocation, allocate
 from .pool import Pool
-from .rules import VERSIONS
+from .rules import RULES
 from .settings import MambaMode, Settings
+
+VERSIONS = tuple(RULES)
 
 __all__ = ["VERSIONS", "Allocation", "MambaMode", "Pool", "Settings", "allocate"]

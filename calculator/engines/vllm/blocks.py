@@ -7,11 +7,11 @@ stage.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...explain import Expression, ceiling, lift, symbol, total
+from ...explain import Expression, lift, symbol, total
 from .group import Group
 from .growth import request_bytes as layer_bytes
 from .growth import request_pages
-from .rules import blocks_beside_requests
+from .rules import Rules
 from .settings import Settings
 
 Groups = Sequence[Group]
@@ -64,40 +64,40 @@ def tensors(groups: Groups) -> tuple[tuple[int, int], ...]:
     return ((int(groups[0].page.value), max(group.num_layers for group in groups)),)
 
 
-def group_pages(group: Group, settings: Settings) -> Expression:
+def group_pages(group: Group, settings: Settings, rules: Rules) -> Expression:
     """The most pages that one request needs in a group."""
-    pages = (request_pages(spec, settings) for spec, _ in group.members)
+    pages = (request_pages(spec, settings, rules) for spec, _ in group.members)
     return max(pages, key=lambda expression: expression.value)
 
 
-def request_bytes(groups: Groups, settings: Settings) -> Expression:
+def request_bytes(groups: Groups, settings: Settings, rules: Rules) -> Expression:
     """Bytes that one request of `max_model_len` tokens can need.
 
     Source: `_max_memory_usage_bytes_from_groups`.
     """
     if one_container(groups):
         return total(
-            symbol("L", len(layers)) * layer_bytes(spec, settings) for spec, layers in groups[0].members
+            symbol("L", len(layers)) * layer_bytes(spec, settings, rules)
+            for spec, layers in groups[0].members
         )
-    pages = total(symbol("n", group_pages(group, settings)) for group in groups)
+    pages = total(symbol("n", group_pages(group, settings, rules)) for group in groups)
     return pages * symbol("block", bytes_per_block(groups))
 
 
-def needed_bytes(groups: Groups, settings: Settings) -> Expression:
+def needed_bytes(groups: Groups, settings: Settings, rules: Rules) -> Expression:
     """What the fit check compares with the memory."""
-    beside = blocks_beside_requests()
-    request = request_bytes(groups, settings)
-    return request if not beside.value else request + beside * bytes_per_block(groups)
+    request, beside = request_bytes(groups, settings, rules), rules.blocks_beside_requests
+    return request if not beside else request + beside * symbol("block", bytes_per_block(groups))
 
 
-def fits(groups: Groups, settings: Settings, available_bytes: int) -> bool:
+def fits(groups: Groups, settings: Settings, rules: Rules, available_bytes: int) -> bool:
     """Whether one request of `max_model_len` tokens fits; without a cache it always does."""
     if not groups:
         return True
-    return available_bytes > 0 and needed_bytes(groups, settings).value <= available_bytes
+    return available_bytes > 0 and needed_bytes(groups, settings, rules).value <= available_bytes
 
 
-def longest_that_fits(groups: Groups, settings: Settings, available_bytes: int) -> int:
+def longest_that_fits(groups: Groups, settings: Settings, rules: Rules, available_bytes: int) -> int:
     """The longest context, up to `max_model_len`, of which one request fits; 0 if none does.
 
     Source: `_estimate_max_model_len_from_groups`. What a request needs never falls with its length.
@@ -105,23 +105,19 @@ def longest_that_fits(groups: Groups, settings: Settings, available_bytes: int) 
     shortest, longest = 0, settings.max_model_len
     while shortest < longest:
         middle = (shortest + longest + 1) // 2
-        if fits(groups, replace(settings, max_model_len=middle), available_bytes):
+        if fits(groups, replace(settings, max_model_len=middle), rules, available_bytes):
             shortest = middle
         else:
             longest = middle - 1
     return shortest
 
 
-def blocks_per_request(groups: Groups, settings: Settings) -> Expression:
+def blocks_per_request(groups: Groups, settings: Settings, rules: Rules) -> Expression:
     """Blocks that one request takes in the engine's concurrency.
 
-    Groups with other pages than the first count by their bytes. Source:
-    `get_max_concurrency_for_kv_cache_config`.
+    Source: `get_max_concurrency_for_kv_cache_config`.
     """
-    if len({group.page.value for group in groups}) == 1:
-        return total(symbol("n", group_pages(group, settings)) for group in groups)
-    weighed = (symbol("n", group_pages(group, settings)) * symbol("page_g", group.page) for group in groups)
-    return ceiling(total(weighed), symbol("page_1", groups[0].page))
+    return rules.weigh([(group_pages(group, settings, rules), group.page) for group in groups])
 
 
 def reported_tokens(num_blocks: int, blocks_per_request: int, max_model_len: int) -> int:

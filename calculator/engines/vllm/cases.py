@@ -12,8 +12,8 @@ from .grouping import group_layers
 from .growth import admission_cap, request_bytes, request_pages
 from .inputs import Fields, given_state, layer_spec, settings, state_kinds, token_page
 from .pool import Pool, Stage, open_pool
-from .rules import checked
-from .settings import MambaMode
+from .rules import Rules, rules_of
+from .settings import MambaMode, Settings
 from .spec import LayerSpec
 
 
@@ -21,10 +21,14 @@ def _int(expression: Expression) -> int:
     return int(expression.value)
 
 
+def _shards(chosen: Settings, rules: Rules) -> int:
+    return _int(rules.context_shards(chosen))
+
+
 def spec_page(given: Fields, version: str) -> Fields:
     """Page sizes of one spec."""
-    checked(version)
-    spec = layer_spec(given["spec"])
+    rules = rules_of(version)
+    spec = layer_spec(given["spec"], rules)
     return {
         "page_size_bytes": spec.page_size_bytes,
         "storage_block_size": spec.storage_block_size,
@@ -34,20 +38,20 @@ def spec_page(given: Fields, version: str) -> Fields:
 
 def spec_max_memory(given: Fields, version: str) -> Fields:
     """What one request can need in one layer."""
-    checked(version)
-    spec, chosen = layer_spec(given["spec"]), settings(given.get("config", {}))
-    cap = admission_cap(spec, chosen)
+    rules = rules_of(version)
+    spec, chosen = layer_spec(given["spec"], rules), settings(given.get("config", {}))
+    cap = admission_cap(spec, chosen, rules)
     return {
         "page_size_bytes": spec.page_size_bytes,
-        "max_memory_usage_bytes": _int(request_bytes(spec, chosen)),
-        "max_pages": _int(request_pages(spec, chosen)),
+        "max_memory_usage_bytes": _int(request_bytes(spec, chosen, rules)),
+        "max_pages": _int(request_pages(spec, chosen, rules)),
         "max_admission_blocks_per_request": None if cap is None else _int(cap),
     }
 
 
 def num_kv_heads(given: Fields, version: str) -> Fields:
     """KV heads on one rank."""
-    checked(version)
+    rules_of(version)
     heads = parallel.num_kv_heads(
         given["total_num_kv_heads"], given["tensor_parallel_size"], use_mla=given.get("use_mla", False)
     )
@@ -56,14 +60,14 @@ def num_kv_heads(given: Fields, version: str) -> Fields:
 
 def pp_indices(given: Fields, version: str) -> Fields:
     """Layers of each pipeline stage."""
-    checked(version)
+    rules_of(version)
     stages = parallel.layers_per_stage(given["num_hidden_layers"], given["pipeline_parallel_size"])
     return {"layers_per_stage": list(stages)}
 
 
 def turboquant_slot(given: Fields, version: str) -> Fields:
     """Packed bytes of one head's K and V."""
-    checked(version)
+    rules_of(version)
     preset, width = FORMATS[given["kv_cache_dtype"]], lift(given["head_size"])
     assert isinstance(preset, TurboQuant)
     key, value = preset.key_bytes(width), preset.value_bytes(width)
@@ -77,7 +81,7 @@ def turboquant_slot(given: Fields, version: str) -> Fields:
 
 def mamba_state(given: Fields, version: str) -> Fields:
     """Shapes and bytes of one layer's state."""
-    checked(version)
+    rules_of(version)
     args = given["args"]
     tp = args.get("tp_world_size", args.get("tp_size", 1))
     kinds = state_kinds(given["calculator"], args)
@@ -91,7 +95,7 @@ def mamba_state(given: Fields, version: str) -> Fields:
 
 def hybrid_align(given: Fields, version: str) -> Fields:
     """Block sizes of attention beside state."""
-    checked(version)
+    rules_of(version)
     state = _int(given_state(given["mamba_shapes"], given["mamba_dtypes"]).unit_bytes(Storage(), 1))
     aligned = hybrid.align(
         token_page=token_page(given),
@@ -110,9 +114,9 @@ def hybrid_align(given: Fields, version: str) -> Fields:
     }
 
 
-def _stages(given: Fields) -> tuple[list[LayerSpec], list[frozenset[int]]]:
+def _stages(given: Fields, rules: Rules) -> tuple[list[LayerSpec], list[frozenset[int]]]:
     """All layers in model order, and the numbers of those of each worker."""
-    specs = {name: layer_spec(spec) for name, spec in given["specs"].items()}
+    specs = {name: layer_spec(spec, rules) for name, spec in given["specs"].items()}
     workers = given.get("workers") or [given["layers"]]
     layers: list[LayerSpec] = []
     stages: list[frozenset[int]] = []
@@ -122,7 +126,7 @@ def _stages(given: Fields) -> tuple[list[LayerSpec], list[frozenset[int]]]:
     return layers, stages
 
 
-def _pool(given: Fields, groups: Sequence[Group], stages: Sequence[frozenset[int]]) -> Pool:
+def _pool(given: Fields, groups: Sequence[Group], stages: Sequence[frozenset[int]], rules: Rules) -> Pool:
     memory = given["available_memory"]
     per_worker = memory if isinstance(memory, list) else [memory] * len(stages)
     return open_pool(
@@ -131,19 +135,22 @@ def _pool(given: Fields, groups: Sequence[Group], stages: Sequence[frozenset[int
             for layers, available in zip(stages, per_worker, strict=True)
         ],
         settings(given.get("config", {})),
+        rules,
     )
 
 
 def kv_cache_config(given: Fields, version: str) -> Fields:
     """Groups, pool and what one request takes."""
-    checked(version)
-    layers, stages = _stages(given)
+    rules = rules_of(version)
+    layers, stages = _stages(given, rules)
     config = given.get("config", {})
     try:
-        groups = group_layers(layers, hybrid_manager=not config.get("disable_hybrid_kv_cache_manager", False))
+        groups = group_layers(
+            layers, rules, hybrid_manager=not config.get("disable_hybrid_kv_cache_manager", False)
+        )
     except EngineError as error:
         return {"error": _errors.get(error.key, error.key)}
-    pool = _pool(given, groups, stages)
+    pool = _pool(given, groups, stages, rules)
     answer: dict[str, Any] = {
         "groups": [
             {
@@ -179,11 +186,11 @@ _errors = {"vllm.pages": "page_size_not_unifiable"}
 
 def blocks_held(given: Fields, version: str) -> Fields:
     """Blocks of one request while it is computed."""
-    checked(version)
-    spec, chosen = layer_spec(given["spec"]), settings(given.get("config", {}))
+    rules = rules_of(version)
+    spec, chosen = layer_spec(given["spec"], rules), settings(given.get("config", {}))
     prompt, output = given["prompt_tokens"], given["output_tokens"]
-    rest = {"shards": chosen.context_parallel_size, "encoder_tokens": chosen.encoder_tokens}
-    cap = admission_cap(spec, chosen)
+    rest = {"shards": _shards(chosen, rules), "encoder_tokens": chosen.encoder_tokens}
+    cap = admission_cap(spec, chosen, rules)
     last = prompt + output - 1 if output else (prompt - 1) // chosen.max_num_batched_tokens
     computed = last if output else last * chosen.max_num_batched_tokens
     return {
@@ -196,8 +203,8 @@ def blocks_held(given: Fields, version: str) -> Fields:
 
 def prefix_hit(given: Fields, version: str) -> Fields:
     """The longest reusable prefix."""
-    checked(version)
-    specs = [layer_spec(spec) for spec in given["group_specs"]]
+    rules = rules_of(version)
+    specs = [layer_spec(spec, rules) for spec in given["group_specs"]]
     chosen = settings(given.get("config", {}))
     hit = prefix.common_hit(
         [
@@ -206,7 +213,7 @@ def prefix_hit(given: Fields, version: str) -> Fields:
         ],
         given["max_cache_hit_length"],
         eagle=given.get("use_eagle", False),
-        context_parallel_size=chosen.context_parallel_size,
+        context_parallel_size=_shards(chosen, rules),
     )
     return {
         "hit_tokens": hit.tokens,
@@ -215,11 +222,11 @@ def prefix_hit(given: Fields, version: str) -> Fields:
     }
 
 
-def _hashing(specs: Sequence[LayerSpec], block_size: int, config: Fields) -> tuple[int, int]:
+def _hashing(specs: Sequence[LayerSpec], block_size: int, config: Fields, rules: Rules) -> tuple[int, int]:
     return prefix.resolve_block_sizes(
         specs,
         block_size=block_size,
-        context_parallel_size=settings(config).context_parallel_size,
+        context_parallel_size=_shards(settings(config), rules),
         hashes_used=config.get("enable_prefix_caching", True) or bool(config.get("kv_connector")),
         hash_block_size=config.get("hash_block_size"),
     )
@@ -227,21 +234,21 @@ def _hashing(specs: Sequence[LayerSpec], block_size: int, config: Fields) -> tup
 
 def resolve_block_sizes(given: Fields, version: str) -> Fields:
     """Alignment of the scheduler and granularity of hashes."""
-    checked(version)
-    specs = [layer_spec(spec) for spec in given["group_specs"]]
+    rules = rules_of(version)
+    specs = [layer_spec(spec, rules) for spec in given["group_specs"]]
     config = {**given.get("config", {}), **{k: given[k] for k in ("hash_block_size",) if k in given}}
-    scheduler, hashed = _hashing(specs, given["block_size"], config)
+    scheduler, hashed = _hashing(specs, given["block_size"], config, rules)
     return {"scheduler_block_size": scheduler, "hash_block_size": hashed}
 
 
 def cpu_offload(given: Fields, version: str) -> Fields:
     """The host pool of the native offload."""
-    checked(version)
-    layers, stages = _stages(given)
+    rules = rules_of(version)
+    layers, stages = _stages(given, rules)
     config = given.get("config", {})
-    groups = group_layers(layers)
-    pool = _pool(given, groups, stages)
-    shards = pool.settings.context_parallel_size
+    groups = group_layers(layers, rules)
+    pool = _pool(given, groups, stages, rules)
+    shards = _shards(pool.settings, rules)
     sizes = [group.spec.block_size * shards for group in groups]
     per_block = _int(pool.stages[0].bytes_per_block)
     pooled = sending.cpu_offload(
@@ -259,15 +266,15 @@ def cpu_offload(given: Fields, version: str) -> Fields:
         "num_cpu_blocks": _int(pooled.num_cpu_blocks),
         "cpu_page_size_per_worker": _int(pooled.cpu_page),
         "gpu_block_size": sizes,
-        "hash_block_size": _hashing([group.spec for group in groups], block_size, config)[1],
+        "hash_block_size": _hashing([group.spec for group in groups], block_size, config, rules)[1],
     }
 
 
 def nixl_block(given: Fields, version: str) -> Fields:
     """Transfer units of one block over NIXL."""
-    checked(version)
+    rules = rules_of(version)
     block = sending.nixl(
-        layer_spec(given["spec"]),
+        layer_spec(given["spec"], rules),
         sending.Layout.MLA if given.get("use_mla") else sending.Layout(given["attn_backend"]),
         num_layers=given["num_layers"],
         num_tokens=given["num_tokens"],

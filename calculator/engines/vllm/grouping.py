@@ -10,14 +10,16 @@ from dataclasses import replace
 from ...errors import EngineError
 from ...explain import lift
 from ...formats import StorageFormat
-from . import deepseek_v4
 from .group import Group, members
+from .rules import Rules
 from .spec import FULL_TYPES, MLA_TYPES, WINDOW_TYPES, LayerSpec, SpecType
 
 UNQUANTISED = StorageFormat(name="uint8", element_bytes=1)
 
 
-def group_layers(specs: Sequence[LayerSpec], *, hybrid_manager: bool = True) -> tuple[Group, ...]:
+def group_layers(
+    specs: Sequence[LayerSpec], rules: Rules, *, hybrid_manager: bool = True
+) -> tuple[Group, ...]:
     """The groups in the order in which the engine makes them; none for a model without a cache.
 
     Raises:
@@ -32,9 +34,7 @@ def group_layers(specs: Sequence[LayerSpec], *, hybrid_manager: bool = True) -> 
         return (Group(members=((specs[0], tuple(everything)),)),)
     if one_type(specs):
         return (Group(members=members(specs, everything), container=True),)
-    if any(spec.type is SpecType.SLIDING_WINDOW_MLA for spec in specs):
-        return deepseek_v4.group_layers(specs)
-    return _equal_pages(specs)
+    return rules.group_mixed(specs)
 
 
 def mergeable(specs: Sequence[LayerSpec]) -> bool:
@@ -132,41 +132,3 @@ def _attention_key(spec: LayerSpec) -> tuple[object, ...]:
     heads = lift(0) if spec.row.heads is None else spec.row.heads
     key = spec.row.vectors["key"]
     return (spec.block_size, heads.value, key.value, spec.format, spec.page_size_padded)
-
-
-def _equal_pages(specs: Sequence[LayerSpec]) -> tuple[Group, ...]:
-    """The general case: one page size for all, groups of about as many layers as the rarest type has."""
-    kept = [layer for layer, spec in enumerate(specs) if spec.type is not SpecType.HIDDEN_STATE]
-    by_spec = members(specs, kept)
-    if not by_spec:
-        raise EngineError("vllm.hidden_states")
-    page_size = max(spec.page_size_bytes for spec, _ in by_spec)
-    unified: dict[LayerSpec, list[int]] = {}
-    for spec, layers in by_spec:
-        unified.setdefault(_unified(spec, page_size), []).extend(layers)
-    smallest, largest = (rule(len(layers) for layers in unified.values()) for rule in (min, max))
-    group_size = largest if 2 * largest < 3 * smallest else smallest
-    groups = []
-    for spec, numbers in unified.items():
-        ordered = sorted(numbers)
-        stride = -(-len(ordered) // group_size)
-        groups += [Group(members=((spec, tuple(ordered[i::stride])),)) for i in range(stride)]
-    hidden = [layer for layer, spec in enumerate(specs) if spec.type is SpecType.HIDDEN_STATE]
-    for layer in hidden:
-        token = int(specs[layer].format.row_bytes(specs[layer].row).value)
-        fitted = specs[layer].resized(max(page_size // token, 1)).padded(page_size)
-        groups.append(Group(members=((fitted, (layer,)),)))
-    return tuple(groups)
-
-
-def _unified(spec: LayerSpec, page_size: int) -> LayerSpec:
-    """The spec with blocks that fill a page of `page_size`. Source: `unify_kv_cache_spec_page_size`."""
-    own = spec.page_size_bytes
-    if own == page_size:
-        return spec
-    grown = spec.resized(spec.block_size * (page_size // own))
-    # The page of a state, or one that is padded, does not grow with the block.
-    fixed = spec.type is SpecType.MAMBA or spec.page_size_padded is not None
-    if page_size % own or fixed or grown.page_size_bytes != page_size:
-        raise EngineError("vllm.pages", page=own, largest=page_size)
-    return grown

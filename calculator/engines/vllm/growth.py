@@ -2,18 +2,18 @@
 
 from ...errors import EngineError
 from ...explain import Expression, ceiling, least, lift, symbol
-from .rules import context_shards, tokens_in_flight
+from .rules import Rules
 from .settings import MambaMode, Settings
 from .spec import WINDOW_TYPES, LayerSpec, SpecType
 
 
-def admission_cap(spec: LayerSpec, settings: Settings) -> Expression | None:
+def admission_cap(spec: LayerSpec, settings: Settings, rules: Rules) -> Expression | None:
     """Blocks that one request may reserve in a layer that forgets; None for all others.
 
     Source: vLLM 0.22.0 `max_admission_blocks_per_request`.
     """
     tokens, block = symbol("T", settings.max_model_len), symbol("B", spec.block_size)
-    step = tokens_in_flight(settings.max_num_batched_tokens)
+    step = rules.tokens_in_flight(settings)
     match spec.type:
         case SpecType.SLIDING_WINDOW | SpecType.SLIDING_WINDOW_MLA:
             window = symbol("w", spec.window or 1)
@@ -25,7 +25,7 @@ def admission_cap(spec: LayerSpec, settings: Settings) -> Expression | None:
             return None
 
 
-def request_pages(spec: LayerSpec, settings: Settings) -> Expression:
+def request_pages(spec: LayerSpec, settings: Settings, rules: Rules) -> Expression:
     """Pages that one request of `max_model_len` tokens can need in a layer.
 
     Raises:
@@ -33,7 +33,7 @@ def request_pages(spec: LayerSpec, settings: Settings) -> Expression:
     """
     if spec.type in WINDOW_TYPES and settings.decode_context_parallel_size > 1:
         raise EngineError("vllm.cp_window", kind=spec.cache.kind)
-    cap = admission_cap(spec, settings)
+    cap = admission_cap(spec, settings, rules)
     if cap is not None:
         return cap
     tokens, block = symbol("T", settings.max_model_len), symbol("B", spec.block_size)
@@ -45,9 +45,7 @@ def request_pages(spec: LayerSpec, settings: Settings) -> Expression:
         case SpecType.ENCODER_ONLY:
             return lift(0)
         case _:
-            shards = context_shards(
-                settings.decode_context_parallel_size, settings.prefill_context_parallel_size
-            )
+            shards = rules.context_shards(settings)
             return ceiling(tokens if shards.value == 1 else ceiling(tokens, shards), block)
 
 
@@ -62,6 +60,6 @@ def _state_pages(spec: LayerSpec, settings: Settings) -> Expression:
             return 1 + drafts
 
 
-def request_bytes(spec: LayerSpec, settings: Settings) -> Expression:
+def request_bytes(spec: LayerSpec, settings: Settings, rules: Rules) -> Expression:
     """Bytes that one request can need in a layer: pages · page."""
-    return request_pages(spec, settings) * symbol("page", spec.page)
+    return request_pages(spec, settings, rules) * symbol("page", spec.page)

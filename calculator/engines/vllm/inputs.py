@@ -43,6 +43,7 @@ from ...formats import (
     StorageFormat,
     TurboQuant,
 )
+from .rules import Rules
 from .settings import MambaMode, Settings
 from .spec import LayerSpec, SpecType
 
@@ -108,7 +109,7 @@ def given_state(shapes: Sequence[Sequence[int]], dtypes: Sequence[str]) -> Given
     return GivenState(shapes=tuple(map(tuple, shapes)), dtypes=tuple(dtypes))
 
 
-def layer_spec(given: Fields) -> LayerSpec:
+def layer_spec(given: Fields, rules: Rules) -> LayerSpec:
     """The spec of a case."""
     kind = SpecType(given["type"])
     if kind is SpecType.MAMBA:
@@ -121,7 +122,7 @@ def layer_spec(given: Fields) -> LayerSpec:
             num_speculative_blocks=given.get("num_speculative_blocks", 0),
         )
     return LayerSpec(
-        cache=_cache(kind, given),
+        cache=_cache(kind, given, rules),
         storage=Storage(kv=_format(kind, given)),
         block_size=given["block_size"],
         alignment=given.get("alignment"),
@@ -153,7 +154,7 @@ def _format(kind: SpecType, given: Fields) -> StorageFormat:
     return element if quantised is None else replace(quantised, element_bytes=element.element_bytes)
 
 
-def _cache(kind: SpecType, given: Fields) -> Cache:
+def _cache(kind: SpecType, given: Fields, rules: Rules) -> Cache:
     heads, width = given["num_kv_heads"], given["head_size"]
     vector = heads * width
     match kind:
@@ -173,15 +174,13 @@ def _cache(kind: SpecType, given: Fields) -> Cache:
                 return CompressedLatent(head_size=vector, qk_rope_head_dim=rope, compress_ratio=ratio)
             return MLA(kv_lora_rank=vector - rope, qk_rope_head_dim=rope)
         case _:
-            return _attention(kind, given)
+            return _attention(kind, given, rules)
 
 
-def _attention(kind: SpecType, given: Fields) -> Cache:
-    sizes = {
-        "num_kv_heads": given["num_kv_heads"],
-        "head_size": given["head_size"],
-        "head_size_v": given.get("head_size_v") or given["head_size"],
-    }
+def _attention(kind: SpecType, given: Fields, rules: Rules) -> Cache:
+    width = given["head_size"]
+    value = width if kind in rules.without_value_size else given.get("head_size_v") or width
+    sizes = {"num_kv_heads": given["num_kv_heads"], "head_size": width, "head_size_v": value}
     match kind:
         case SpecType.SLIDING_WINDOW:
             return SlidingWindow(**sizes, sliding_window=given["sliding_window"])

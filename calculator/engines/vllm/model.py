@@ -22,6 +22,7 @@ from ...errors import EngineError
 from ...formats import BF16, FP8, FP8_DS_MLA, FP8_V4, HalfByteRow, Storage, TurboQuant
 from ...model import Layer, ModelPlan
 from .hybrid import Alignment, align
+from .rules import Rules
 from .settings import MambaMode, Settings
 from .spec import TYPES, LayerSpec
 
@@ -54,20 +55,22 @@ class ModelSpecs:
     settings: Settings
 
 
-def model_specs(plan: ModelPlan, storage: Storage, settings: Settings, version: str) -> ModelSpecs:
+def model_specs(plan: ModelPlan, storage: Storage, settings: Settings, rules: Rules) -> ModelSpecs:
     """What vLLM's model code makes of a plan.
 
     Raises:
         EngineError: a kind or a format that vLLM does not have.
     """
-    _check(plan, storage, version)
+    _check(plan, storage, rules)
     block_size = settings.block_size or _default_block_size(plan)
-    settings = replace(settings, block_size=block_size, mamba_cache_mode=_mode(plan, settings))
+    settings = replace(settings, block_size=block_size, mamba_cache_mode=_mode(plan, settings, rules))
     alignment = _alignment(plan, storage, settings)
     if alignment is not None:
         settings = replace(settings, block_size=int(alignment.block_size.value))
     made = {
-        (group.caches, ends): _layer_specs(group.caches, _with_ends(storage, ends), settings, alignment)
+        (group.caches, ends): _layer_specs(
+            group.caches, _with_ends(storage, ends), settings, alignment, rules
+        )
         for group in plan.groups()
         for ends in (False, True)
     }
@@ -81,11 +84,11 @@ def model_specs(plan: ModelPlan, storage: Storage, settings: Settings, version: 
     return ModelSpecs(specs=tuple(specs), layers=tuple(layers), settings=settings)
 
 
-def _check(plan: ModelPlan, storage: Storage, version: str) -> None:
+def _check(plan: ModelPlan, storage: Storage, rules: Rules) -> None:
     sparse = {cache for group in plan.groups() if _sparse(group.caches) for cache in group.caches}
     for cache in plan.caches():
         if cache.kind in UNKNOWN_STATES or (type(cache) not in TYPES and not isinstance(cache, State)):
-            raise EngineError("vllm.kind", version=version, kind=cache.kind)
+            raise EngineError("vllm.kind", version=rules.name, kind=cache.kind)
         if isinstance(cache, V4_KINDS):
             if storage.kv not in V4_FORMATS:
                 raise EngineError("vllm.v4_format", format=storage.kv.name)
@@ -114,7 +117,7 @@ def _default_block_size(plan: ModelPlan) -> int:
     return MLA_BLOCK_SIZE if any(isinstance(cache, MLA) for cache in plan.caches()) else DEFAULT_BLOCK_SIZE
 
 
-def _mode(plan: ModelPlan, settings: Settings) -> MambaMode:
+def _mode(plan: ModelPlan, settings: Settings, rules: Rules) -> MambaMode:
     """The mode that the engine works in; prefix caching is off with states, unless chosen.
 
     Source: vLLM 0.22.0 `model_executor/models/config.py`, MambaModelConfig.
@@ -124,7 +127,9 @@ def _mode(plan: ModelPlan, settings: Settings) -> MambaMode:
         caching = mode not in (None, MambaMode.NONE)
     if not caching:
         return MambaMode.NONE
-    snapshots = all(isinstance(state, SNAPSHOT_STATES) for state in _states(plan))
+    snapshots = MambaMode.ALL in rules.mamba_modes and all(
+        isinstance(state, SNAPSHOT_STATES) for state in _states(plan)
+    )
     if mode is MambaMode.ALIGN or not snapshots:
         return MambaMode.ALIGN
     return MambaMode.ALL
@@ -168,18 +173,23 @@ def _with_ends(storage: Storage, ends: bool) -> Storage:
 
 
 def _layer_specs(
-    layer: Layer, storage: Storage, settings: Settings, alignment: Alignment | None
+    layer: Layer, storage: Storage, settings: Settings, alignment: Alignment | None, rules: Rules
 ) -> list[LayerSpec]:
     sparse = _sparse(layer)
     return [
-        _spec(cache, storage, settings, alignment, sparse)
+        _spec(cache, storage, settings, alignment, sparse, rules)
         for cache in layer
         if not isinstance(cache, EncoderOnlyAttention)
     ]
 
 
 def _spec(
-    cache: Cache, storage: Storage, settings: Settings, alignment: Alignment | None, sparse: bool
+    cache: Cache,
+    storage: Storage,
+    settings: Settings,
+    alignment: Alignment | None,
+    sparse: bool,
+    rules: Rules,
 ) -> LayerSpec:
     tp, block_size = settings.tensor_parallel_size, settings.block_size or DEFAULT_BLOCK_SIZE
     if isinstance(cache, State):
@@ -193,8 +203,8 @@ def _spec(
         kept = replace(storage, kv=FP8_DS_MLA) if packed else storage
         dtype = "auto" if kept.kv.element_bytes > 1 else kept.kv.name
         return LayerSpec(cache=cache, storage=kept, tp=tp, block_size=block_size, cache_dtype=dtype)
-    if isinstance(cache, FullAttention) and isinstance(storage.kv, TurboQuant):
-        # The slot holds K and V of one size.
+    slot = isinstance(storage.kv, TurboQuant)  # it holds K and V of one size
+    if isinstance(cache, FullAttention) and (slot or TYPES[type(cache)] in rules.without_value_size):
         cache = replace(cache, head_size_v=cache.head_size)
     return LayerSpec(cache=cache, storage=storage, tp=tp, block_size=block_size)
 

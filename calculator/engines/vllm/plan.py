@@ -15,24 +15,29 @@ from .growth import admission_cap, request_pages
 from .held import blocks_held, prefill_peak
 from .model import ModelSpecs, model_specs
 from .pool import Pool, Stage, open_pool
-from .rules import checked
+from .rules import Rules, rules_of
 from .settings import Settings
 from .spec import LayerSpec
 
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
-    """What one rank allocates for a model under the rules of a `version`.
+    """What one rank allocates for a model under the `rules` of a version.
 
     `groups` are those of the whole model, `stages` what each pipeline stage holds of them; `pool` is None as
     long as neither memory nor a number of blocks is given. `settings` are those that the engine works with.
     """
 
-    version: str
+    rules: Rules
     model: ModelSpecs
     groups: tuple[Group, ...]
     stages: tuple[Stage, ...]
     pool: Pool | None
+
+    @property
+    def version(self) -> str:
+        """The version of the engine."""
+        return self.rules.name
 
     @property
     def settings(self) -> Settings:
@@ -52,7 +57,7 @@ class Allocation:
     @cached_property
     def request_bytes(self) -> Expression:
         """The most bytes that one request of `max_model_len` tokens can need on a rank."""
-        requests = (blocks.request_bytes(stage.groups, self.settings) for stage in self.stages)
+        requests = (blocks.request_bytes(stage.groups, self.settings, self.rules) for stage in self.stages)
         return max(requests, key=lambda request: request.value)
 
     def held_blocks(self, tokens: int) -> int:
@@ -71,7 +76,7 @@ class Allocation:
                 spec,
                 prompt,
                 self.settings.max_num_batched_tokens,
-                shards=self.settings.context_parallel_size,
+                shards=self.shards,
                 encoder_tokens=self.settings.encoder_tokens,
             )
             for spec, count in self._tables.items()
@@ -88,7 +93,7 @@ class Allocation:
             spec,
             tokens - 1,
             1,
-            shards=self.settings.context_parallel_size,
+            shards=self.shards,
             encoder_tokens=self.settings.encoder_tokens,
         )
 
@@ -108,7 +113,7 @@ class Allocation:
                 Derivation(quantity=f"{name}.page_size_bytes", expression=spec.page, source=source),
                 Derivation(
                     quantity=f"{name}.request_pages",
-                    expression=request_pages(spec, self.settings),
+                    expression=request_pages(spec, self.settings, self.rules),
                     source=source,
                 ),
             ]
@@ -126,15 +131,24 @@ class Allocation:
             for name, expression in sums.items()
         ]
 
+    @property
+    def shards(self) -> int:
+        """Ranks that share the tokens of a request."""
+        return int(self.rules.context_shards(self.settings).value)
+
+    def request_pages(self, group: Group, settings: Settings) -> Expression:
+        """Pages that one request can need in a group, under other `settings` than its own."""
+        return request_pages(group.spec, settings, self.rules)
+
     def grows(self, group: Group) -> bool:
         """Whether a request takes ever more blocks of this group as its context grows."""
         longer = replace(self.settings, max_model_len=2**27)
         longest = replace(self.settings, max_model_len=2**26)
-        return request_pages(group.spec, longer).value > request_pages(group.spec, longest).value
+        return self.request_pages(group, longer).value > self.request_pages(group, longest).value
 
     def admission_caps(self) -> tuple[Expression | None, ...]:
         """Per group, the most blocks that one request may reserve; None where nothing caps it."""
-        return tuple(admission_cap(group.spec, self.settings) for group in self.groups)
+        return tuple(admission_cap(group.spec, self.settings, self.rules) for group in self.groups)
 
     def padding_bytes(self, spec: LayerSpec) -> Expression:
         """What a page has beside its entries: scales and padding."""
@@ -150,22 +164,22 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
         FieldError: a version that is not known.
         EngineError: the engine refuses the model, a format or the parallel sizes.
     """
-    checked(version)
+    rules = rules_of(version)
     parallel.check(plan, settings)
-    made = model_specs(plan, storage, settings, version)
+    made = model_specs(plan, storage, settings, rules)
     settings = made.settings
-    groups = group_layers(made.specs, hybrid_manager=not settings.disable_hybrid_kv_cache_manager)
+    groups = group_layers(made.specs, rules, hybrid_manager=not settings.disable_hybrid_kv_cache_manager)
     if settings.context_parallel_size > 1 and len(groups) > 1:
         raise EngineError("vllm.cp_groups", groups=len(groups))
     memory = settings.available_memory_bytes
     stages = _stages(groups, made, len(plan.layers), memory or 0)
     known = memory is not None or settings.num_gpu_blocks_override is not None
     return Allocation(
-        version=version,
+        rules=rules,
         model=made,
         groups=groups,
         stages=stages,
-        pool=open_pool(stages, settings) if known else None,
+        pool=open_pool(stages, settings, rules) if known else None,
     )
 
 

@@ -13,6 +13,7 @@ from ...errors import EngineError
 from ...explain import Expression, most, symbol
 from . import blocks
 from .group import Group
+from .rules import Rules
 from .settings import Settings
 
 
@@ -39,12 +40,13 @@ class Pool:
 
     stages: tuple[Stage, ...]
     settings: Settings
+    rules: Rules
     fits: bool
 
     @cached_property
     def request_bytes(self) -> tuple[Expression, ...]:
         """What one request of `max_model_len` tokens can need on a rank of each stage."""
-        return tuple(blocks.request_bytes(stage.groups, self.settings) for stage in self.stages)
+        return tuple(blocks.request_bytes(stage.groups, self.settings, self.rules) for stage in self.stages)
 
     @cached_property
     def num_blocks(self) -> Expression:
@@ -76,7 +78,7 @@ class Pool:
         Raises:
             EngineError: it takes none, and the engine would divide by zero.
         """
-        needed = blocks.blocks_per_request(self.stages[0].groups, self.settings)
+        needed = blocks.blocks_per_request(self.stages[0].groups, self.settings, self.rules)
         if not needed.value:
             raise EngineError("vllm.nothing")
         return needed
@@ -105,12 +107,12 @@ class Pool:
     def longest_context(self) -> int:
         """The longest context, up to `max_model_len`, of which one request fits on every stage; 0: none."""
         return min(
-            blocks.longest_that_fits(stage.groups, self.settings, stage.available_bytes)
+            blocks.longest_that_fits(stage.groups, self.settings, self.rules, stage.available_bytes)
             for stage in self.stages
         )
 
 
-def open_pool(stages: Sequence[Stage], settings: Settings) -> Pool:
+def open_pool(stages: Sequence[Stage], settings: Settings, rules: Rules) -> Pool:
     """The pool over pipeline stages, each with its memory.
 
     Raises:
@@ -128,10 +130,10 @@ def open_pool(stages: Sequence[Stage], settings: Settings) -> Pool:
         ]
     if settings.auto_fit_max_model_len:
         longest = min(
-            blocks.longest_that_fits(stage.groups, settings, stage.available_bytes) for stage in stages
+            blocks.longest_that_fits(stage.groups, settings, rules, stage.available_bytes) for stage in stages
         )
         if longest == 0:
             raise EngineError("vllm.auto_fit")
         settings = replace(settings, max_model_len=longest)
-    fits = all(blocks.fits(stage.groups, settings, stage.available_bytes) for stage in stages)
-    return Pool(stages=tuple(stages), settings=settings, fits=fits)
+    fits = all(blocks.fits(stage.groups, settings, rules, stage.available_bytes) for stage in stages)
+    return Pool(stages=tuple(stages), settings=settings, rules=rules, fits=fits)

@@ -28,7 +28,6 @@ from ...caches import (
 from ...errors import EngineError
 from ...explain import Expression, round_up, symbol
 from ...formats import FP8_DS_MLA, FP8_V4, HeadScaled, Row, Storage, StorageFormat, TurboQuant
-from .rules import value_as_wide_as_key
 from .settings import MambaMode
 
 
@@ -74,7 +73,6 @@ UNFORGETTING = {
     SpecType.CHUNKED_LOCAL: SpecType.FULL,
     SpecType.SLIDING_WINDOW_MLA: SpecType.MLA,
 }
-NO_VALUE_SIZE = frozenset({SpecType.CHUNKED_LOCAL, SpecType.CROSS, SpecType.ENCODER_ONLY})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +133,7 @@ class LayerSpec:
         assert isinstance(self.cache, TokenCache)
         if isinstance(self.cache, CompressorState):
             return Row(vectors={"state": symbol("d", self.cache.state_width)})
-        row = self.cache.row(self.tp)
-        return value_as_wide_as_key(row) if TYPES[type(self.cache)] in NO_VALUE_SIZE else row
+        return self.cache.row(self.tp)
 
     @property
     def storage_block_size(self) -> int:

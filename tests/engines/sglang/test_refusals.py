@@ -114,7 +114,7 @@ def test_the_engine_refuses(key, layers, chosen):
         ("stage_layers", {"pipeline_parallel_size": 2, "stage_layers": (2, 1)}),
         ("stage_layers", {"pipeline_parallel_size": 2, "stage_layers": (2, 0)}),
         ("stage_layers", {"pipeline_parallel_size": 2, "stage_layers": (2,)}),
-        ("version", {"version": "0.4"}),
+        ("engine_version", {"version": "0.4"}),
     ],
 )
 def test_a_setting_outside_its_bounds_is_named(field, chosen):

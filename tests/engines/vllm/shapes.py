@@ -17,9 +17,11 @@ from calculator.caches import (
     SlidingWindow,
     SlidingWindowMLA,
 )
+from calculator.engines.vllm.rules import rules_of
 from calculator.engines.vllm.spec import LayerSpec
 from calculator.formats import FP8_V4, Storage
 
+RULES = rules_of("0.22.0")
 HEADS = {"num_kv_heads": 8, "head_size": 128, "head_size_v": 128}
 FULL = FullAttention(**HEADS)
 WINDOW = SlidingWindow(**HEADS, sliding_window=1024)

@@ -11,7 +11,10 @@ from calculator import catalogue
 from calculator.caches import (
     KDA,
     RGLRU,
+    ChunkedLocal,
     CompressorState,
+    CrossAttention,
+    FullAttention,
     SinkAttention,
     SparseIndexKey,
 )
@@ -48,6 +51,7 @@ from tests.engines.vllm.shapes import (
 
 VERSION = "0.22.0"
 GIB = 2**30
+WIDE = {**HEADS, "head_size": 192}
 
 
 def plan(*layers):
@@ -56,6 +60,19 @@ def plan(*layers):
 
 def allocated(layers, kv=BF16, **settings):
     return allocate(plan(*layers), Storage(kv=kv), Settings(**settings), VERSION)
+
+
+@pytest.mark.parametrize(
+    ("cache", "page"),
+    [
+        (FullAttention(**WIDE), 81_920),
+        (ChunkedLocal(**WIDE, attention_chunk_size=64), 98_304),
+        (CrossAttention(**WIDE), 98_304),
+    ],
+)
+def test_v_of_another_size_counts_only_where_the_engine_has_one(cache, page):
+    """formulas-newest.md 3.1: chunked and cross attention have it only in later versions."""
+    assert allocated([cache]).bytes_per_block.value == page
 
 
 def test_gemma_like():

@@ -37,6 +37,7 @@ from tests.engines.vllm.shapes import (
     INDEX,
     LATENT,
     QWEN,
+    RULES,
     SINK,
     V4_WINDOW,
     WINDOW,
@@ -53,16 +54,16 @@ def summary(groups):
 
 
 def pool(groups, available, **settings):
-    return open_pool([Stage(groups=tuple(groups), available_bytes=available)], Settings(**settings))
+    return open_pool([Stage(groups=tuple(groups), available_bytes=available)], Settings(**settings), RULES)
 
 
 def test_equal_layers_are_one_group():
-    assert summary(group_layers([spec()] * 3)) == [(SpecType.FULL, 3, False)]
-    assert group_layers([]) == ()
+    assert summary(group_layers([spec()] * 3, RULES)) == [(SpecType.FULL, 3, False)]
+    assert group_layers([], RULES) == ()
 
 
 def test_v_of_another_size_does_not_keep_layers_apart():
-    groups = group_layers([spec(), spec(FullAttention(num_kv_heads=8, head_size=128, head_size_v=64))])
+    groups = group_layers([spec(), spec(FullAttention(num_kv_heads=8, head_size=128, head_size_v=64))], RULES)
     assert summary(groups) == [(SpecType.FULL, 2, False)]
     assert groups[0].page.value == 65_536
 
@@ -89,7 +90,7 @@ def test_v_of_another_size_does_not_keep_layers_apart():
     ],
 )
 def test_one_type_of_different_pages_is_a_container(layers):
-    (group,) = group_layers(layers)
+    (group,) = group_layers(layers, RULES)
     assert group.container
     assert group.page.value == sum(layer.page_size_bytes for layer in layers)
     assert blocks.tensors([group]) == tuple(group.page_counts.items())
@@ -104,92 +105,92 @@ def test_one_type_of_different_pages_is_a_container(layers):
     ],
 )
 def test_windows_beside_full_attention(windows, full, sizes):
-    groups = group_layers([spec(WINDOW)] * windows + [spec()] * full)
+    groups = group_layers([spec(WINDOW)] * windows + [spec()] * full, RULES)
     assert [group.num_layers for group in groups] == sizes
     assert max(sizes) * 65_536 == blocks.bytes_per_block(groups).value
 
 
 def test_a_group_takes_every_so_manyth_layer():
-    groups = group_layers([spec(WINDOW)] * 4 + [spec()] * 2)
+    groups = group_layers([spec(WINDOW)] * 4 + [spec()] * 2, RULES)
     assert [group.members[0][1] for group in groups] == [(0, 2), (1, 3), (4, 5)]
 
 
 def test_smaller_pages_get_longer_blocks():
-    groups = group_layers([spec(WINDOW), spec(HALF)])
+    groups = group_layers([spec(WINDOW), spec(HALF)], RULES)
     assert [group.spec.block_size for group in groups] == [16, 32]
 
 
 def test_hidden_states_follow_with_the_common_page():
-    groups = group_layers([spec(WINDOW), spec(), spec(HIDDEN)])
+    groups = group_layers([spec(WINDOW), spec(), spec(HIDDEN)], RULES)
     assert summary(groups)[-1] == (SpecType.HIDDEN_STATE, 1, False)
     assert (groups[-1].spec.block_size, groups[-1].page.value) == (2, 65_536)
 
 
 def test_pages_that_do_not_divide_are_refused():
     with pytest.raises(EngineError, match="49,152"):
-        group_layers([spec(WINDOW), spec(FullAttention(num_kv_heads=8, head_size=96, head_size_v=96))])
+        group_layers([spec(WINDOW), spec(FullAttention(num_kv_heads=8, head_size=96, head_size_v=96))], RULES)
 
 
 def test_a_page_that_does_not_grow_with_the_block_is_refused():
     with pytest.raises(EngineError, match="longer blocks do not help"):
-        group_layers([spec(page_size_padded=70_000), spec(WINDOW, page_size_padded=140_000)])
+        group_layers([spec(page_size_padded=70_000), spec(WINDOW, page_size_padded=140_000)], RULES)
 
 
 def test_an_aligned_page_that_does_not_grow_evenly_is_refused():
     small = spec(MLA(kv_lora_rank=1, qk_rope_head_dim=0), alignment=576)
     window = spec(SlidingWindow(num_kv_heads=1, head_size=18, head_size_v=18, sliding_window=64))
     with pytest.raises(EngineError, match="longer blocks do not help"):
-        group_layers([small, window])
+        group_layers([small, window], RULES)
 
 
 def test_hidden_states_alone_are_refused():
     other = spec(HIDDEN, 32, cache_dtype="fp8")
     with pytest.raises(EngineError, match="hidden-state"):
-        group_layers([spec(HIDDEN), other])
+        group_layers([spec(HIDDEN), other], RULES)
 
 
 def test_encoder_only_layers_of_different_shapes_are_refused():
     with pytest.raises(EngineError, match="encoder-only"):
-        group_layers([spec(ENCODER), spec(ENCODER, storage=Storage(kv=FP8))])
+        group_layers([spec(ENCODER), spec(ENCODER, storage=Storage(kv=FP8))], RULES)
 
 
 def test_without_the_hybrid_manager_windows_keep_every_token():
     layers = [spec(WINDOW)] * 40 + [spec()] * 8
-    groups = group_layers(layers, hybrid_manager=False)
+    groups = group_layers(layers, RULES, hybrid_manager=False)
     assert summary(groups) == [(SpecType.FULL, 48, False)]
-    assert blocks.request_bytes(groups, Settings(max_model_len=131_072)).value == 25_769_803_776
+    assert blocks.request_bytes(groups, Settings(max_model_len=131_072), RULES).value == 25_769_803_776
     same = [spec(WINDOW)] * 2
-    assert summary(group_layers(same, hybrid_manager=False)) == [(SpecType.SLIDING_WINDOW, 2, False)]
+    assert summary(group_layers(same, RULES, hybrid_manager=False)) == [(SpecType.SLIDING_WINDOW, 2, False)]
 
 
 def test_without_the_hybrid_manager_a_chunk_loses_its_scales():
     scaled = Storage(kv=FP8_PER_TOKEN_HEAD)
-    (group,) = group_layers([spec(CHUNK, storage=scaled), spec(storage=scaled)], hybrid_manager=False)
+    (group,) = group_layers([spec(CHUNK, storage=scaled), spec(storage=scaled)], RULES, hybrid_manager=False)
     assert [layer.page_size_bytes for layer, _ in group.members] == [32_768, 33_792]
-    (plain,) = group_layers([spec(CHUNK), spec()], hybrid_manager=False)
+    (plain,) = group_layers([spec(CHUNK), spec()], RULES, hybrid_manager=False)
     assert not plain.container
 
 
 def test_without_the_hybrid_manager_v4_windows_become_mla():
-    (group,) = group_layers([v4(V4_WINDOW, 64), v4(C4, 256)], hybrid_manager=False)
+    (group,) = group_layers([v4(V4_WINDOW, 64), v4(C4, 256)], RULES, hybrid_manager=False)
     assert [layer.block_size for layer, _ in group.members] == [256, 256]
 
 
 def test_without_the_hybrid_manager_what_stays_mixed_is_refused():
     with pytest.raises(EngineError, match="Leave it on"):
-        group_layers([spec(GDN), spec()], hybrid_manager=False)
+        group_layers([spec(GDN), spec()], RULES, hybrid_manager=False)
     with pytest.raises(EngineError, match="Leave it on"):
-        group_layers([spec(GDN), spec(WINDOW)], hybrid_manager=False)
+        group_layers([spec(GDN), spec(WINDOW)], RULES, hybrid_manager=False)
 
 
 def test_two_windows_as_full_attention_are_refused():
     other = spec(SlidingWindow(**HEADS, sliding_window=64))
     with pytest.raises(EngineError, match="64, 1024"):
-        group_layers([spec(), spec(WINDOW), other], hybrid_manager=False)
+        group_layers([spec(), spec(WINDOW), other], RULES, hybrid_manager=False)
 
 
 def test_a_window_and_a_chunk_as_full_attention_are_a_container():
-    (group,) = group_layers([spec(), spec(WINDOW), spec(CHUNK)], hybrid_manager=False)
+    (group,) = group_layers([spec(), spec(WINDOW), spec(CHUNK)], RULES, hybrid_manager=False)
     assert group.container
 
 
@@ -210,7 +211,7 @@ SPECS = {
     ],
 )
 def test_deepseek_v4(ratios, memory, per_block, num_blocks, request_bytes):
-    groups = group_layers([layer for ratio in ratios for layer in SPECS[ratio]])
+    groups = group_layers([layer for ratio in ratios for layer in SPECS[ratio]], RULES)
     found = pool(groups, memory, max_model_len=1_048_576)
     assert found.stages[0].bytes_per_block.value == per_block
     assert found.num_blocks.value == num_blocks
@@ -251,7 +252,7 @@ def test_least_padding_prefers_the_larger():
 )
 def test_deepseek_v4_refusals(layers, reason):
     with pytest.raises(EngineError, match=reason):
-        group_layers(layers)
+        group_layers(layers, RULES)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def test_deepseek_v4_refusals(layers, reason):
     [(56 * GIB, 28_672), (56 * 10**9, 26_702), (56 * 2**20, 28)],
 )
 def test_blocks_of_llama(available, num_blocks):
-    found = pool(group_layers([spec()] * 32), available, max_model_len=16)
+    found = pool(group_layers([spec()] * 32, RULES), available, max_model_len=16)
     assert (found.num_blocks.value, found.usable_blocks.value) == (num_blocks, num_blocks - 1)
 
 
@@ -267,7 +268,7 @@ def test_blocks_of_llama(available, num_blocks):
     ("context", "concurrency", "whole"), [(131_072, 3.5, 3), (2_048, 224, 223), (2_000, 229.376, 229)]
 )
 def test_requests_of_llama(context, concurrency, whole):
-    found = pool(group_layers([spec()] * 32), 56 * GIB, max_model_len=context)
+    found = pool(group_layers([spec()] * 32, RULES), 56 * GIB, max_model_len=context)
     assert float(found.concurrency) == concurrency
     assert found.whole_requests.value == whole
 
@@ -275,7 +276,7 @@ def test_requests_of_llama(context, concurrency, whole):
 def test_starcoder2_as_in_the_engines_log():
     """market.md: 769 blocks per request, 2,198,512 tokens, 178.68x."""
     layer = spec(SlidingWindow(num_kv_heads=2, head_size=128, head_size_v=128, sliding_window=4096))
-    groups = group_layers([layer] * 30)
+    groups = group_layers([layer] * 30, RULES)
     # floor(n / 769 · 16384) of the printed tokens gives the number of blocks
     found = pool(groups, 0, max_model_len=16_384, num_gpu_blocks_override=137_407)
     assert found.blocks_per_request.value == 769
@@ -283,19 +284,21 @@ def test_starcoder2_as_in_the_engines_log():
 
 
 def test_a_request_that_does_not_fit_and_the_longest_that_does():
-    found = pool(group_layers([spec()] * 32), 8 * GIB, max_model_len=131_072)
+    found = pool(group_layers([spec()] * 32, RULES), 8 * GIB, max_model_len=131_072)
     assert (found.fits, found.longest_context) == (False, 65_536)
-    fitted = pool(group_layers([spec()] * 32), 8 * GIB, max_model_len=131_072, auto_fit_max_model_len=True)
+    fitted = pool(
+        group_layers([spec()] * 32, RULES), 8 * GIB, max_model_len=131_072, auto_fit_max_model_len=True
+    )
     assert (fitted.fits, fitted.settings.max_model_len) == (True, 65_536)
     with pytest.raises(EngineError, match="single token"):
-        pool(group_layers([spec()]), 100, auto_fit_max_model_len=True)
-    assert pool(group_layers([spec()]), 0).longest_context == 0
+        pool(group_layers([spec()], RULES), 100, auto_fit_max_model_len=True)
+    assert pool(group_layers([spec()], RULES), 0).longest_context == 0
 
 
 def test_a_number_of_blocks_replaces_the_memory():
-    found = pool(group_layers([spec()] * 2), 1, max_model_len=160, num_gpu_blocks_override=10)
+    found = pool(group_layers([spec()] * 2, RULES), 1, max_model_len=160, num_gpu_blocks_override=10)
     assert (found.fits, found.num_blocks.value) == (True, 10)
-    assert not pool(group_layers([spec()] * 2), 1, max_model_len=161, num_gpu_blocks_override=10).fits
+    assert not pool(group_layers([spec()] * 2, RULES), 1, max_model_len=161, num_gpu_blocks_override=10).fits
 
 
 def test_a_model_without_a_cache():
@@ -306,26 +309,26 @@ def test_a_model_without_a_cache():
 
 
 def test_requests_without_blocks_cannot_be_counted():
-    found = pool(group_layers([spec(CROSS)]), GIB, max_num_encoder_input_tokens=0)
+    found = pool(group_layers([spec(CROSS)], RULES), GIB, max_num_encoder_input_tokens=0)
     with pytest.raises(EngineError, match="no block"):
         _ = found.concurrency
 
 
 def test_sinks_take_blocks_for_good():
-    found = pool(group_layers([spec(SINK)]), 165 * 65_536, max_model_len=160)
+    found = pool(group_layers([spec(SINK)], RULES), 165 * 65_536, max_model_len=160)
     assert (found.usable_blocks.value, found.sink_blocks) == (164, 4)
     assert found.whole_requests.value == 16
 
 
 def test_stages_and_a_v4_group_that_one_has_nothing_of():
     layers = [layer for ratio in (4, 4, 128, 128) for layer in SPECS[ratio]]
-    groups = group_layers(layers)
+    groups = group_layers(layers, RULES)
     first = frozenset(range(10))
     halves = [
         Stage(groups=tuple(group.on_stage(part) for group in groups), available_bytes=GIB)
         for part in (first, frozenset(range(10, len(layers))))
     ]
-    found = open_pool(halves, Settings(max_model_len=1_000))
+    found = open_pool(halves, Settings(max_model_len=1_000), RULES)
     assert [group.present for group in halves[0].groups].count(False) == 1
     assert found.num_blocks.value == min(blocks.num_blocks(stage.groups, GIB).value for stage in halves)
 
@@ -333,7 +336,7 @@ def test_stages_and_a_v4_group_that_one_has_nothing_of():
 @quick(max_examples=30)
 @given(st.lists(st.sampled_from([spec(), spec(HALF)]), min_size=1, max_size=6), st.integers(0, 10**7))
 def test_blocks_are_what_fits_into_the_memory(layers, available):
-    groups = group_layers(layers)
+    groups = group_layers(layers, RULES)
     count = blocks.num_blocks(groups, available).value
     assert count == naive.pool_blocks(available, [layer.page_size_bytes for layer in layers])
     assert count * blocks.bytes_per_block(groups).value <= available
@@ -346,14 +349,14 @@ def test_blocks_are_what_fits_into_the_memory(layers, available):
     st.integers(1, 200_000),
 )
 def test_the_longest_context_fits_and_one_more_does_not(layers, available, context):
-    groups = group_layers(layers)
+    groups = group_layers(layers, RULES)
     settings = Settings(max_model_len=context)
-    longest = blocks.longest_that_fits(groups, settings, available)
+    longest = blocks.longest_that_fits(groups, settings, RULES, available)
     contexts = [length for length in (longest, longest + 1) if 0 < length <= context]
-    fits = [blocks.fits(groups, Settings(max_model_len=length), available) for length in contexts]
+    fits = [blocks.fits(groups, Settings(max_model_len=length), RULES, available) for length in contexts]
     assert fits == [length <= longest for length in contexts]
     assert sum(group.num_layers for group in groups) == len(layers)
-    needed = [blocks.request_bytes(groups, Settings(max_model_len=n)).value for n in (1, context)]
+    needed = [blocks.request_bytes(groups, Settings(max_model_len=n), RULES).value for n in (1, context)]
     assert all(shorter <= longer for shorter, longer in pairwise(needed))
 
 

@@ -36,6 +36,7 @@ from tests.engines.vllm.shapes import (
     HIDDEN,
     INDEX,
     LATENT,
+    RULES,
     SINK,
     V4_WINDOW,
     WINDOW,
@@ -70,12 +71,6 @@ small = st.integers(1, 12)
 )
 def test_pages_of_the_document(layer, bytes_):
     assert layer.page_size_bytes == bytes_
-
-
-def test_v_of_another_size_counts_only_where_the_engine_has_one():
-    wide = {**HEADS, "head_size": 192}
-    assert spec(FullAttention(**wide)).page_size_bytes == 81_920
-    assert spec(ChunkedLocal(**wide, attention_chunk_size=64)).page_size_bytes == 98_304
 
 
 @given(small, small, small, small, st.sampled_from([(BF16, 2, 0), (FP8, 1, 0), (FP8_PER_TOKEN_HEAD, 1, 4)]))
@@ -124,7 +119,7 @@ def test_a_spec_knows_its_class():
 )
 def test_the_cap_of_a_window(step, cap):
     layer = spec(SlidingWindow(**HEADS, sliding_window=4096))
-    found = admission_cap(layer, Settings(max_model_len=131_072, max_num_batched_tokens=step))
+    found = admission_cap(layer, Settings(max_model_len=131_072, max_num_batched_tokens=step), RULES)
     assert found.value == cap
 
 
@@ -144,17 +139,17 @@ def test_the_cap_of_a_window(step, cap):
     ],
 )
 def test_growth(layer, chosen, pages):
-    assert request_pages(layer, chosen).value == pages
-    assert request_bytes(layer, chosen).value == pages * layer.page_size_bytes
+    assert request_pages(layer, chosen, RULES).value == pages
+    assert request_bytes(layer, chosen, RULES).value == pages * layer.page_size_bytes
 
 
 def test_only_windows_and_chunks_have_a_cap():
-    assert admission_cap(spec(FULL), Settings()) is None
+    assert admission_cap(spec(FULL), Settings(), RULES) is None
 
 
 def test_a_window_refuses_context_parallelism():
     with pytest.raises(EngineError, match="context parallelism"):
-        request_pages(spec(WINDOW), Settings(decode_context_parallel_size=2))
+        request_pages(spec(WINDOW), Settings(decode_context_parallel_size=2), RULES)
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 60), st.integers(0, 60))
@@ -209,7 +204,7 @@ def test_blocks_held_as_in_a_block_table(layers, prompt, step, output):
 @given(LAYERS, st.integers(1, 90), st.integers(1, 30))
 def test_the_cap_is_never_exceeded(layers, prompt, step):
     layer, _ = layers
-    cap = admission_cap(layer, Settings(max_model_len=prompt, max_num_batched_tokens=step))
+    cap = admission_cap(layer, Settings(max_model_len=prompt, max_num_batched_tokens=step), RULES)
     # The engine's cap of a chunk has no block for one that begins inside a block.
     assume(cap is not None and (layer.chunk is None or layer.chunk % layer.block_size == 0))
     assert prefill_peak(layer, prompt, step) <= cap.value
@@ -219,7 +214,7 @@ def test_the_cap_is_never_exceeded(layers, prompt, step):
 def test_growth_is_monotone_and_covers_the_tokens(layers, context, step):
     layer, _ = layers
     shorter, longer = (
-        request_pages(layer, Settings(max_model_len=length, max_num_batched_tokens=step)).value
+        request_pages(layer, Settings(max_model_len=length, max_num_batched_tokens=step), RULES).value
         for length in (context, context + 1)
     )
     assert shorter <= longer
