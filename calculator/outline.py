@@ -107,9 +107,12 @@ def _line(cache: Cache, language: str) -> str:
 
 def families_table(rows: Mapping[str, str], known: int) -> Iterator[str]:
     """The README's table: the model types with rules of their own; the others of `known` have none."""
+    alike: dict[str, list[str]] = {}
+    for name, differs in rows.items():
+        alike.setdefault(differs, []).append(f"`{name}`")
     yield f"{known - len(rows)} of {known} known model types need no rule of their own. The others:"
     yield ""
-    yield "| model type | what differs from the general rules |"
+    yield "| model types | what differs from the general rules |"
     yield "|---|---|"
-    for name, differs in rows.items():
-        yield f"| `{name}` | {differs} |"
+    for differs, names in alike.items():
+        yield f"| {', '.join(names)} | {differs} |"

@@ -35,5 +35,6 @@ def decoder_view(reader: Reader) -> Reader:
 
 
 def _own(reader: Reader, spellings: Sequence[str]) -> Found | None:
-    given = [*filter(reader.has, spellings), *filter(reader.class_number, spellings)]
-    return reader.optional(given[0]) if given else None
+    """The first spelling that the file or the class has a number for."""
+    given = next((key for key in spellings if reader.has(key) or reader.class_number(key)), None)
+    return reader.optional(given) if given else None

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -9,63 +10,91 @@ from typing import Any
 from ..errors import ConfigError
 from . import family as words
 from .family import FULL, LINEAR, MAMBA, RECURRENT, SLIDING, Family
+from .model_types import ENCODERS, PLAIN, REFUSED
 from .plain_text import shown
 from .reader import Reader
 
 _ENCODER = Family(pattern=(words.ENCODER,))
+_GEMMA_4 = Family(
+    pattern=(SLIDING, SLIDING, SLIDING, SLIDING, SLIDING, FULL),
+    last=(FULL,),
+    defaults={"global_head_dim": 512},
+)
+_ALL_FULL = Family(pattern=(FULL,))  # the window of the file is that of layers in a list
+_PLAIN_DECODER = Family(
+    means={"decoder_layers": "num_hidden_layers", "decoder_attention_heads": "num_attention_heads"}
+)
 _EVERY_OTHER = Family(pattern=(SLIDING, FULL))
+_HY_V4 = Family(words={FULL: words.INDEXED}, needs=(("indexer_types",),))
+_INTERVAL = Family(defaults={"full_attention_interval": 4})
 _LISTED = Family(needs=(("layer_types", "layers_block_type"),))
 
 FAMILIES: Mapping[str, Family] = {
+    **dict.fromkeys(sorted(ENCODERS), _ENCODER),
     "afmoe": Family(pattern=(SLIDING, SLIDING, SLIDING, FULL)),
     "bailing_moe_linear": Family(lightning=True, needs=(("layer_group_size", "layer_types"),)),
     "bamba": Family(needs=(("attn_layer_indices", "layer_types", "layers_block_type"),)),
-    "bert": _ENCODER,
+    "beam": Family(pattern=(SLIDING, SLIDING, SLIDING, SLIDING, SLIDING, FULL), last=(FULL,)),
     "cohere2": Family(pattern=(SLIDING, SLIDING, SLIDING, FULL)),
+    "cohere_asr": _PLAIN_DECODER,
+    "cohere_compass_text": _ALL_FULL,
+    "cpmant": Family(means={"head_dim": "dim_head"}),
+    "cwm": Family(pattern=(FULL, SLIDING, SLIDING, SLIDING)),
     "dbrx": Family(needs=(("attn_config.kv_n_heads",),)),
-    "deberta-v2": _ENCODER,
     "deepseek_v4": Family(words={SLIDING: words.WINDOW_ONLY}, needs=(("compress_ratios", "layer_types"),)),
-    "distilbert": _ENCODER,
-    "electra": _ENCODER,
+    "diffusion_gemma_text": replace(_GEMMA_4, defaults={**_GEMMA_4.defaults, "attention_k_eq_v": True}),
+    "dots3_note_text": Family(
+        pattern=(SLIDING, FULL, SLIDING, SLIDING),
+        first=(FULL, FULL),
+        words={FULL: words.INDEXED},
+        defaults={"swa_kv_lora_rank": 1024, "swa_qk_rope_head_dim": 64, "sliding_window_size": 512},
+    ),
     "falcon_h1": Family(pattern=(words.HYBRID,), words={FULL: words.HYBRID}),
     "falcon_mamba": Family(pattern=(MAMBA,), ignores={"expand"}, needs=(("intermediate_size",),)),
+    "flint": Family(pattern=(SLIDING, FULL, SLIDING, SLIDING), first=(FULL, FULL), last=(FULL,)),
     "gemma2": _EVERY_OTHER,
     "gemma3_text": Family(defaults={"sliding_window_pattern": 6}),
     "gemma3n_text": Family(pattern=(SLIDING, SLIDING, SLIDING, SLIDING, FULL)),
-    "gemma4_text": Family(defaults={"global_head_dim": 512}, needs=(("layer_types",),)),
+    "gemma4_text": _GEMMA_4,
+    "gemma4_unified_text": _GEMMA_4,
     "gpt_neo": Family(ignores={"window_size", "attention_types", "attention_layers"}),
     "gpt_oss": _EVERY_OTHER,
     "granite_swa": Family(pattern=(FULL, SLIDING, SLIDING, SLIDING)),
     "granitemoe_swa": Family(pattern=(FULL, SLIDING, SLIDING, SLIDING)),
     "granitemoehybrid": _LISTED,
-    "hy_v4": Family(needs=(("indexer_types",),)),
+    "hy_v4": _HY_V4,
+    "hy_v4_vl_text": _HY_V4,
     "kimi_linear": Family(needs=(("linear_attn_config", "layer_types"),)),
+    "kolibri1": Family(pattern=(SLIDING, SLIDING, SLIDING, SLIDING, FULL)),
+    "laguna": _ALL_FULL,
+    "lara_mini": Family(pattern=(LINEAR, SLIDING, LINEAR, FULL, SLIDING)),
     "lfm2": Family(needs=(("layer_types", "full_attn_idxs"),)),
     "lfm2_moe": _LISTED,
-    "lfm3": _LISTED,
+    "lfm3": Family(pattern=(SLIDING, words.CONVOLUTION, FULL, words.CONVOLUTION), first=(words.CONVOLUTION,)),
     "longcat_flash": Family(attentions_per_layer=2, ignores={"num_hidden_layers"}),
     "mamba": Family(pattern=(MAMBA,)),
     "mamba2": Family(pattern=(MAMBA,), means={"mamba_num_heads": "num_heads", "mamba_head_dim": "head_dim"}),
+    "mellum": _ALL_FULL,
     "mimo_v2": Family(needs=(("hybrid_layer_pattern", "layer_types", "full_attention_layers"),)),
     "mimo_v2_flash": Family(needs=(("hybrid_layer_pattern", "layer_types"),)),
     "minicpm3": Family(note="config.note.minicpm3"),
     "minimax": Family(pattern=(FULL, LINEAR), lightning=True),
     "minimax_m1": Family(needs=(("attn_type_list", "layer_types"),), lightning=True),
-    "modernbert": _ENCODER,
+    "minimax_text_01": Family(needs=(("attn_type_list", "layer_types"),), lightning=True),
+    "moonshine_streaming": _PLAIN_DECODER,
+    "muse_glimmer_text": _LISTED,
+    "muse_spark_text": _LISTED,
     "nemotron_h": Family(needs=(("hybrid_override_pattern", "layers_block_type", "layer_types"),)),
     "olmo3": Family(pattern=(SLIDING, SLIDING, SLIDING, FULL)),
     "olmo_hybrid": Family(pattern=(LINEAR, LINEAR, LINEAR, FULL)),
-    "qwen2_5_vl_text": Family(defaults={"use_sliding_window": False}),
-    "qwen2_vl_text": Family(defaults={"use_sliding_window": False}),
+    "qwen3_5_moe_text": _INTERVAL,
+    "qwen3_5_text": _INTERVAL,
     "qwen3_next": Family(pattern=(LINEAR, LINEAR, LINEAR, FULL)),
-    "qwen3_5_moe_text": Family(needs=(("layer_types", "full_attention_interval"),)),
-    "qwen3_5_text": Family(needs=(("layer_types", "full_attention_interval"),)),
     "recurrent_gemma": Family(pattern=(RECURRENT, RECURRENT, SLIDING), words={FULL: SLIDING}),
-    "roberta": _ENCODER,
     "rwkv5": Family(pattern=(words.RWKV,)),
     "vaultgemma": _EVERY_OTHER,
     "whisper": Family(encoder_length="max_source_positions"),
-    "xlm-roberta": _ENCODER,
+    "xglm": Family(means={"num_attention_heads": "attention_heads"}),
     "zamba": Family(attention_widening=2, needs=(("layers_block_type", "layer_types"),)),
     "zamba2": Family(
         attention_widening=2,
@@ -73,60 +102,6 @@ FAMILIES: Mapping[str, Family] = {
         needs=(("layers_block_type", "layer_types", "hybrid_layer_ids"),),
     ),
 }
-# Model types beside those in class_defaults.json whose published files the general rules read.
-PLAIN = frozenset(
-    (
-        "baichuan",
-        "bailing_moe",
-        "bailing_moe_v2",
-        "chatglm",
-        "deci",
-        "exaone",
-        "grok",
-        "hunyuan",
-        "internlm",
-        "internlm2",
-        "kimi_k2",
-        "llava",
-        "mellum",
-        "mimo",
-        "minicpm",
-        "minimax_m3",
-        "minimax_m3_vl_text",
-        "mistral_large4_text",
-        "muse_spark_text",
-        "nemotron-nas",
-        "openelm",
-        "orion",
-        "phi3_v",
-        "phi4mm",
-        "phi3small",
-        "qwen",
-        "qwen2_5_omni_text",
-        "qwen3_vl_moe_text",
-        "qwen3_vl_text",
-        "step3_text",
-        "step3p5",
-        "xverse",
-    )
-)
-# Their caches are of a kind, or depend on sizes, that no rule here covers.
-REFUSED = frozenset(
-    [
-        "blt",
-        "csm",
-        "dia",
-        "moshi",
-        "musicgen",
-        "reformer",
-        "rwkv",
-        "t5gemma",
-        "t5gemma2",
-        "xlnet",
-        "xlstm",
-        "zaya",
-    ]
-)
 
 
 @cache
@@ -150,7 +125,9 @@ def differences() -> dict[str, str]:
 
 def _told(row: Family) -> Iterator[str]:
     if row.pattern:
-        yield "layers without a list: " + ", ".join(row.pattern)
+        ends = [("first", row.first), ("last", row.last)]
+        but = "".join(f", {end}: " + ", ".join(layers) for end, layers in ends if layers)
+        yield "layers without a list: " + ", ".join(row.pattern) + but
     yield from (f"`{word}` means {meaning}" for word, meaning in row.words.items())
     yield from (f"`{key}` is spelled `{spelling}`" for key, spelling in row.means.items())
     yield from (f"`{key}` is not used" for key in sorted(row.ignores))

@@ -31,15 +31,17 @@ SHARED = "shared"  # reads the cache of an earlier layer
 class Family:
     """How the configuration class of one model_type differs from the general rules; an empty field does not.
 
-    `pattern` is repeated over the layers of a file that gives none; `words` are layer words that mean
-    something else here; `means` are keys under another name (general key: this family's); `ignores` are keys
-    that its code does not use, or uses for something else; of each tuple in `needs` the file must have one;
-    `defaults` are the class's values for absent keys, beside those in `class_defaults.json`; `lightning` says
-    what linear attention is where no key tells; `encoder_length` is the key of a fixed encoder length; `note`
-    is a sentence to show.
+    `pattern` is repeated over the layers of a file that gives none, but for its `first` and `last` ones;
+    `words` are layer words that mean something else here; `means` are keys under another name (general key:
+    this family's); `ignores` are keys that its code does not use, or uses for something else; of each tuple
+    in `needs` the file must have one; `defaults` are the class's values for absent keys, beside those in
+    `class_defaults.json`; `lightning` says what linear attention is where no key tells; `encoder_length` is
+    the key of a fixed encoder length; `note` is a sentence to show.
     """
 
     pattern: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
     means: Mapping[str, str] = field(default_factory=dict)
     ignores: Set[str] = frozenset()

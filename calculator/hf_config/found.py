@@ -32,6 +32,10 @@ class Found:
             return Found(self.value * factor, self.key, f"derived: {factor} · {self.key}")
         return Found(self.value * factor.value, self.key, f"derived: {self.key} · {factor.key}")
 
+    def plus(self, other: "Found") -> "Found":
+        """The sum."""
+        return Found(self.value + other.value, self.key, f"derived: {self.key} + {other.key}")
+
 
 @dataclass(slots=True)
 class Record:

@@ -25,7 +25,7 @@ def head_sizes(reader: Reader) -> Sizes:
 def full_sizes(reader: Reader) -> Sizes:
     """Those of full layers, which may have their own beside sliding ones (Gemma 4)."""
     sizes = head_sizes(reader)
-    width = reader.optional("global_head_dim")
+    width = None if reader.has("per_layer_config") else reader.optional("global_head_dim")
     if width and not reader.layer_size("head_dim"):
         sizes |= {"head_size": width, "head_size_v": width}
     heads = reader.optional("num_global_key_value_heads")

@@ -16,6 +16,7 @@ from .found import Found
 from .heads import KV_HEADS, WIDTH
 from .reader import Reader
 
+OWNERS = {"indexer_types": ("full", "shared"), "index_topk_pattern": ("F", "S")}
 RATIOS = {0: "window_only", 4: "compressed_sparse_attention", 128: "heavily_compressed_attention"}
 
 
@@ -44,6 +45,24 @@ def latent(reader: Reader) -> MLA:
     )
 
 
+def sliding_latent(reader: Reader) -> SlidingWindowMLA:
+    """The latents of the last tokens, which may have sizes of their own beside full ones (dots3)."""
+    reader.ordinary("sliding_window")
+    reader.skip("v_head_dim", "swa_head_dim", "swa_num_key_value_heads", *KV_HEADS, *WIDTH)
+    rank, rope = (_of_window(reader, key) for key in ("kv_lora_rank", "qk_rope_head_dim"))
+    return reader.cache(
+        SlidingWindowMLA,
+        head_size=rank.plus(rope),
+        qk_rope_head_dim=rope,
+        sliding_window=reader.needed("sliding_window", "sliding_window_size"),
+    )
+
+
+def _of_window(reader: Reader, key: str) -> Found:
+    own = None if reader.layer_size(key) else reader.optional(f"swa_{key}")
+    return own or reader.whole(key)
+
+
 def index_key(reader: Reader) -> IndexKey:
     """One key per token; `index_n_heads` does not multiply it."""
     return reader.cache(IndexKey, index_head_dim=reader.whole("index_head_dim"))
@@ -52,23 +71,28 @@ def index_key(reader: Reader) -> IndexKey:
 def index_owners(reader: Reader, count: int, drafts: int) -> Sequence[bool]:
     """For each layer whether it stores index keys; the others reuse an earlier layer's selection.
 
-    Source: `indexer_types`, or else `index_topk_freq` with `index_skip_topk_offset` as vLLM 0.33 and
-    transformers 5.24 read them.
+    Source: `indexer_types` or `index_topk_pattern`, or else `index_topk_freq` with
+    `index_skip_topk_offset`, as vLLM 0.33 and transformers 5.24 read them.
 
     Raises:
         ConfigError: a word that is neither "full" nor "shared", or a first layer with nothing to reuse.
     """
-    kinds = reader.per_layer("indexer_types", count, drafts)
-    if kinds is None:
-        return _by_period(reader, count + drafts)
-    for position, kind in enumerate(kinds):
-        if kind not in ("full", "shared") or (position == 0 and kind == "shared"):
-            raise reader.unknown_word(
-                "indexer_types", position, kind, "full" if position == 0 else "full, shared"
-            )
-    reader.skip("index_topk_freq")
-    reader.record.origins["index_owners"] = {"": [reader.path("indexer_types")]}
-    return [kind == "full" for kind in kinds]
+    for key, (full, shared) in OWNERS.items():
+        letters = reader.pattern_text(key)
+        kinds = (
+            reader.per_layer(key, count, drafts)
+            if letters is None
+            else reader.as_long(key, letters, count, drafts)
+        )
+        if kinds is None:
+            continue
+        for position, kind in enumerate(kinds):
+            if kind not in (full, shared) or (position == 0 and kind == shared):
+                raise reader.unknown_word(key, position, kind, full if position == 0 else f"{full}, {shared}")
+        reader.skip("index_topk_freq", *OWNERS)
+        reader.record.origins["index_owners"] = {"": [reader.path(key)]}
+        return [kind == full for kind in kinds]
+    return _by_period(reader, count + drafts)
 
 
 def _by_period(reader: Reader, count: int) -> Sequence[bool]:
@@ -76,7 +100,7 @@ def _by_period(reader: Reader, count: int) -> Sequence[bool]:
     if period is None:
         return [True] * count
     reader.record.origins["index_owners"] = {"": [period.origin]}
-    offset = reader.whole("index_skip_topk_offset").value if period.value > 1 else 1
+    offset = reader.number("index_skip_topk_offset").value if period.value > 1 else 1
     return [max(layer - offset + 1, 0) % period.value == 0 for layer in range(count)]
 
 
@@ -96,9 +120,10 @@ def sparse_layers(reader: Reader, count: int, drafts: int) -> Sequence[bool] | N
 
 
 def sparse_index_key(reader: Reader) -> SparseIndexKey:
-    """One key per token; `sparse_num_index_heads` does not multiply it."""
-    sparse = reader.part("sparse_attention_config") or reader
-    return sparse.cache(SparseIndexKey, index_head_dim=sparse.whole("sparse_index_dim"))
+    """One key per token; `sparse_num_index_heads` does not multiply it. Transformers 5 saves it flat."""
+    sparse = reader.part("sparse_attention_config")
+    width = sparse.whole("sparse_index_dim") if sparse else reader.whole("index_head_dim")
+    return reader.cache(SparseIndexKey, index_head_dim=width)
 
 
 def compressed_words(reader: Reader, count: int, drafts: int) -> Sequence[str] | None:

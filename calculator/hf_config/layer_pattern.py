@@ -15,6 +15,7 @@ WORDS: Mapping[str, str] = {
     "deepseek_sparse_attention": words.INDEXED,
     "mamba": MAMBA,
     "mamba2": MAMBA,
+    "minimax_m3_sparse": words.SPARSE,
     "moe": NOTHING,
     "mlp": NOTHING,
     **{
@@ -59,6 +60,15 @@ SUPERSEDED = (
     "sliding_window_pattern",
     "_sliding_window_pattern",
 )
+# Sizes of kinds of layers that a list of a known family's words may leave out.
+OF_SOME_LAYERS = (
+    "conv_L_cache",
+    "linear_num_heads",
+    "linear_num_value_heads",
+    "lru_width",
+    "mamba_n_heads",
+    "mamba_num_heads",
+)
 
 Rule = Callable[[Reader, int, int], Sequence[str] | None]  # reader, layers, draft layers -> words
 
@@ -73,10 +83,21 @@ def layer_words(reader: Reader, count: int, drafts: int) -> Sequence[str]:
         found = rule(reader, count, drafts)
         if found is not None:
             return [reader.family.words.get(word, word) for word in found]
-    pattern = reader.family.pattern or (FULL,)
     named = f"class default of {reader.name}" if reader.family.pattern else "every layer alike"
     reader.record.origins["layer_pattern"] = {"": [named]}
-    return [pattern[layer % len(pattern)] for layer in range(count)]
+    return _of_class(reader, count)
+
+
+def _of_class(reader: Reader, count: int) -> list[str]:
+    """The layers of a file that says nothing of them."""
+    family = reader.family
+    if family.pattern == (words.ENCODER,) and reader.flag("is_decoder"):
+        return [FULL] * count
+    pattern = family.pattern or (FULL,)
+    found = [pattern[layer % len(pattern)] for layer in range(count)]
+    found[: len(family.first)] = family.first[:count]
+    found[count - len(family.last) :] = family.last
+    return found
 
 
 def listed_count(reader: Reader) -> int | None:
@@ -92,6 +113,8 @@ def _listed(reader: Reader, count: int, drafts: int) -> Sequence[str] | None:
         listed = reader.per_layer(key, count, drafts)
         if listed is not None:
             reader.skip(*SUPERSEDED)
+            if reader.known:
+                reader.skip(*OF_SOME_LAYERS)
             return _told(
                 reader, key, [_word(reader, key, position, word) for position, word in enumerate(listed)]
             )

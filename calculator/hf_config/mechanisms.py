@@ -27,8 +27,10 @@ MECHANISMS = frozenset(
         "hybrid_layer_pattern",
         "hybrid_override_pattern",
         "index_head_dim",
+        "index_kpool",
         "index_topk_freq",
         "index_topk_pattern",
+        "indexer_compress_ratio",
         "indexer_types",
         "kv_lora_rank",
         "kv_source_layers",
@@ -74,7 +76,7 @@ SUSPECT = re.compile(
     |(attn|attention)_(types?|layer_(types?|idx|ids?|ind|pattern|period|offset)|layers?$|chunk|interval|pattern)
     |(chunk|local|global|cross|shared|sparse|hybrid|linear)_(attn|attention)|full_attn|(^|_)swa|cross_layer|nsa_|moba
     |layer_?types?|layers?_(block|pattern)|block_types|hybrid|compress|indexer|(^|_)index_|share_(k|cache)
-    |recurren|(^|_)ssm|mamba|rwkv|(^|_)gla(_|$)|delta_?net|linear_(num|key|value)|short_conv|d_conv|d_state
+    |recurren|(^|_)loops?(_|$)|encoder_hidden|(^|_)ssm|mamba|rwkv|(^|_)gla(_|$)|delta_?net|linear_(num|key|value)|short_conv|d_conv|d_state
     |conv(1d)?_(kernel|size|width|dim|l_)|state_(size|dim)|sink_tokens|mem(ory)?_(tokens|size|len)|cache_(size|len|dim)
     """,
     re.VERBOSE,
@@ -118,8 +120,9 @@ def check_all_read(root: Reader, text: Reader) -> None:
     """
     if root.flag("is_encoder_decoder") and not text.flag("is_encoder_decoder"):
         raise root.unread("is_encoder_decoder")
-    if text.says("use_bidirectional_attention", on=True):
-        raise text.unread("use_bidirectional_attention")
+    for key, on in (("use_bidirectional_attention", True), ("use_dsa", False)):
+        if text.says(key, on=on):
+            raise text.unread(key)
     for key in text.unseen():
         if key in MECHANISMS or (not text.known and _is_suspect(key)):
             raise ConfigError(

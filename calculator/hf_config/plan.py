@@ -12,7 +12,15 @@ from .extras import agreed, declared_kv_format, declared_state_dtype, draft_coun
 from .families import with_family
 from .found import Found
 from .heads import cross_attention, encoder_attention, full_attention
-from .latent import compressed_latents, index_key, is_latent, latent, sparse_index_key, window_latent
+from .latent import (
+    compressed_latents,
+    index_key,
+    is_latent,
+    latent,
+    sliding_latent,
+    sparse_index_key,
+    window_latent,
+)
 from .layer_pattern import layer_words, listed_count
 from .mechanisms import check_all_read, check_class
 from .per_layer import EMPTY, layer_sizes
@@ -105,9 +113,13 @@ def _full(reader: Reader) -> Layer:
 
 
 def _sliding(reader: Reader) -> Layer:
-    if is_latent(reader):
-        raise reader.unread("kv_lora_rank")  # no published file says what a sliding latent keeps
-    return (sliding_attention(reader),)
+    return (sliding_latent(reader),) if is_latent(reader) else (sliding_attention(reader),)
+
+
+def _indexed(reader: Reader) -> Layer:
+    if not is_latent(reader):
+        raise reader.unread("layer_types")  # an index beside keys and values has a word of its own
+    return latent(reader), index_key(reader)
 
 
 BUILDERS: Mapping[str, Callable[[Reader], Layer]] = {
@@ -116,7 +128,7 @@ BUILDERS: Mapping[str, Callable[[Reader], Layer]] = {
     words.CHUNKED: lambda reader: (chunked_attention(reader),),
     words.LINEAR: lambda reader: (linear_attention(reader),),
     words.LIGHTNING: lambda reader: (lightning(reader),),
-    words.INDEXED: lambda reader: (latent(reader), index_key(reader)),
+    words.INDEXED: _indexed,
     words.SPARSE: lambda reader: (full_attention(reader), sparse_index_key(reader)),
     words.CROSS: lambda reader: (cross_attention(reader),),
     words.HYBRID: lambda reader: (full_attention(reader), mamba(reader)),

@@ -132,8 +132,11 @@ class Reader:
             raise ConfigError("config.range", field=path, value=shown(value), lowest=lowest, highest=highest)
         return Found(value, path, path)
 
+    def _of_class(self, key: str) -> object:
+        return self._defaults.get(self.family.means.get(key, key))
+
     def _default(self, key: str) -> Found | None:
-        value = self._defaults.get(key)
+        value = self._of_class(key)
         if type(value) is not int:
             return None
         self._note_default(key, value)
@@ -152,7 +155,7 @@ class Reader:
 
     def class_number(self, key: str) -> bool:
         """Whether the class has a number for `key`, which null in the file would then replace by nothing."""
-        return type(self._defaults.get(key)) is int
+        return type(self._of_class(key)) is int
 
     def whole(self, key: str, *, highest: int = HIGHEST) -> Found:
         """The whole number of `key`, from the file or the class."""
@@ -161,7 +164,7 @@ class Reader:
             raise self.missing(key)
         return found
 
-    def number(self, key: str, *, highest: int) -> Found:
+    def number(self, key: str, *, highest: int = HIGHEST) -> Found:
         """The same, where 0 is one."""
         found = self.optional(key, lowest=0, highest=highest)
         if found is None:
@@ -202,7 +205,7 @@ class Reader:
         """True or false; the class default, or else `absent`, where the file does not say."""
         value = self._value(key)
         if value is None:
-            default = self._defaults.get(key)
+            default = self._of_class(key)
             return default if isinstance(default, bool) else absent
         if not isinstance(value, bool):
             raise ConfigError("config.flag", field=self.path(key), value=shown(value))

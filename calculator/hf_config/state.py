@@ -64,7 +64,14 @@ def kda(reader: Reader) -> KDA:
     part = reader.part("linear_attn_config")
     names = ("short_conv_kernel_size", "num_heads", "head_dim")
     flat = ("linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim")
-    kernel, heads, width = (part.whole(name) for name in names) if part else map(reader.whole, flat)
+    if part:
+        kernel, heads, width = map(part.whole, names)
+    elif reader.has("short_conv_kernel_size") and not any(map(reader.has, flat)):
+        # Bailing's own files: as many heads, as wide, as those of attention before its latent.
+        kernel = reader.whole("short_conv_kernel_size")
+        heads, width = reader.needed(*QUERY_HEADS), reader.needed(*WIDTH)
+    else:
+        kernel, heads, width = map(reader.whole, flat)
     return reader.cache(KDA, conv_kernel=kernel, linear_num_heads=heads, linear_head_dim=width)
 
 
@@ -155,7 +162,7 @@ def rwkv(reader: Reader) -> RWKV5:
 # The keys that tell a recurrence, the more particular first.
 TELLS: Sequence[tuple[tuple[str, ...], Callable[[Reader], State]]] = (
     (("linear_num_value_heads", "linear_num_key_heads", "linear_key_head_dim"), gated_delta_net),
-    (("linear_attn_config", "linear_num_heads"), kda),
+    (("linear_attn_config", "linear_num_heads", "short_conv_kernel_size"), kda),
     (("lru_width", "conv1d_width"), rg_lru),
     (("conv_L_cache",), short_convolution),
     ((*HEAD_WIDTH, *STATE), mamba),

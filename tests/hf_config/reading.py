@@ -4,12 +4,40 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from calculator.errors import ConfigError
 from calculator.footprint import footprint
 from calculator.formats import Storage
 from calculator.hf_config import read_config
 from calculator.model import ModelPlan
 
 CONFIGS = Path(__file__).parent / "configs"
+PLAIN = {"hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 4, "num_hidden_layers": 4}
+ROW = 2 * 2 * 64  # bytes of one KV head and token of PLAIN: K and V in two bytes, 64 wide
+
+
+def plain(**changed: object) -> dict:
+    """A complete configuration of a model_type that is not known."""
+    return {"model_type": "no_such_model", **PLAIN, **changed}
+
+
+def of(model_type: str, **changed: object) -> dict:
+    """The same of one that is."""
+    return {"model_type": model_type, **PLAIN, **changed}
+
+
+def refusal(config: object, **options: bool) -> ConfigError:
+    """The error that reading raises."""
+    with pytest.raises(ConfigError) as caught:
+        read_config(config, **options)
+    return caught.value
+
+
+def refused(config: object, key: str, field: str) -> None:
+    """Reading is refused with this sentence, for this key."""
+    error = refusal(config)
+    assert (error.key, error.field) == (f"config.{key}", field), str(error)
 
 
 def published(name: str, **changed: object) -> dict:

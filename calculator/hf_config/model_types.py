@@ -1,0 +1,102 @@
+"""Model types by what is known of them, beside those in `class_defaults.json` and `families.py`."""
+
+# They see the whole text at once: no later step reads a key or a value.
+ENCODERS = frozenset(
+    (
+        "albert",
+        "bert",
+        "big_bird",
+        "camembert",
+        "convbert",
+        "data2vec-text",
+        "deberta",
+        "deberta-v2",
+        "distilbert",
+        "electra",
+        "ernie",
+        "esm",
+        "esmc",
+        "eurobert",
+        "fnet",
+        "gte",
+        "ibert",
+        "jina_embeddings_v3",
+        "layoutlm",
+        "lilt",
+        "longformer",
+        "luke",
+        "markuplm",
+        "megatron-bert",
+        "mobilebert",
+        "modernbert",
+        "mpnet",
+        "mra",
+        "neomme",
+        "nomic_bert",
+        "nystromformer",
+        "rembert",
+        "roberta",
+        "roberta-prelayernorm",
+        "roc_bert",
+        "roformer",
+        "squeezebert",
+        "tapas",
+        "ultrabert",
+        "xlm-roberta",
+        "xlm-roberta-xl",
+        "xmod",
+        "yoso",
+    )
+)
+
+# Their published files are read by the general rules.
+PLAIN = frozenset(
+    (
+        "baichuan",
+        "bailing_moe",
+        "bailing_moe_v2",
+        "chatglm",
+        "deci",
+        "grok",
+        "hunyuan",
+        "internlm",
+        "internlm2",
+        "kimi_k2",
+        "mimo",
+        "minicpm",
+        "minimax_m3",
+        "nemotron-nas",
+        "openelm",
+        "orion",
+        "phi3_v",
+        "phi3small",
+        "phi4mm",
+        "qwen",
+        "step3_text",
+        "xverse",
+    )
+)
+
+# Their caches are of a kind, or depend on sizes, that no rule here covers.
+REFUSED = frozenset(
+    (
+        "blt",
+        "csm",
+        "dia",
+        "glm5_next_text",
+        "hrm_text",
+        "inkling2_loop_text",
+        "inkling2_text",
+        "inkling_text",
+        "moshi",
+        "musicgen",
+        "qwen4_exp_text",
+        "reformer",
+        "rwkv",
+        "t5gemma",
+        "t5gemma2",
+        "xlnet",
+        "xlstm",
+        "zaya",
+    )
+)
