@@ -21,12 +21,16 @@ class LayerGroup:
 class ModelPlan:
     """An ordered list of layers.
 
+    `architecture` is the model class that the configuration names, None for numbers from sliders and for a
+    file that names none; `hybrid_swa` says that the file asks for a pool of window layers.
     `provenance` says for each size which config key it came from, or how it was derived;
     `warnings` are sentences (catalogue key, values) about what was read but not counted;
     `kv_format` and `state_dtype` are the formats that the checkpoint asks for: offered, not applied.
     """
 
     layers: tuple[Layer, ...]
+    architecture: str | None = None
+    hybrid_swa: bool = False
     context_hint: int | None = None
     kv_format: str | None = field(default=None, compare=False)
     state_dtype: str | None = field(default=None, compare=False)

@@ -64,6 +64,7 @@ def as_json(plan: ModelPlan) -> dict[str, object]:
             }
             for group in plan.groups()
         ],
+        "architecture": plan.architecture,
         "provenance": dict(plan.provenance),
         "warnings": [{"key": key, "values": dict(values)} for key, values in plan.warnings],
     }

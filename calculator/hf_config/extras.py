@@ -1,4 +1,4 @@
-"""What a file says beside its layers: draft layers, and formats that it asks for."""
+"""What a file says beside its layers: its class, draft layers, and formats that it asks for."""
 
 from collections.abc import Sequence
 
@@ -18,6 +18,30 @@ DRAFTS = {
 }
 STATE_DTYPES = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
 DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+
+
+def named_architecture(part: Reader) -> str | None:
+    """The first model class in the file's list.
+
+    Raises:
+        ConfigError: the list does not hold names.
+    """
+    names = part.items("architectures") or ()
+    for name in names:
+        if not isinstance(name, str):
+            raise ConfigError("config.text", field=part.path("architectures"), value=shown(name))
+    if not names:
+        return None
+    part.record.origins["architecture"] = {"": [part.path("architectures")]}
+    return str(names[0])
+
+
+def asks_for_window_pool(reader: Reader) -> bool:
+    """Whether the file says that its windows are to have a pool of their own, as SGLang reads it."""
+    asks = reader.flag("is_hybrid_swa")
+    if asks:
+        reader.record.origins["hybrid_swa"] = {"": [reader.path("is_hybrid_swa")]}
+    return asks
 
 
 def draft_counts(reader: Reader) -> list[Found]:

@@ -8,7 +8,15 @@ from . import family as words
 from .context import context_hint
 from .decoder import decoder_view, has_encoder
 from .document import Source, parse
-from .extras import agreed, declared_kv_format, declared_state_dtype, draft_counts, draft_words
+from .extras import (
+    agreed,
+    asks_for_window_pool,
+    declared_kv_format,
+    declared_state_dtype,
+    draft_counts,
+    draft_words,
+    named_architecture,
+)
 from .families import with_family
 from .found import Found
 from .heads import cross_attention, encoder_attention, full_attention
@@ -54,6 +62,7 @@ def read_config(source: Source, *, draft_layers: bool = False) -> ModelPlan:
     sizes = layer_sizes(reader, count)
     extra = draft_words(reader, found, count, agreed(drafts)) if draft_layers else ()
     built = _layers(reader, [*found[:count], *extra], sizes)
+    hybrid_swa = asks_for_window_pool(reader)
     check_all_read(root, reader)
     parts = tuple(dict.fromkeys((root, text)))
     context = context_hint(reader)
@@ -62,6 +71,8 @@ def read_config(source: Source, *, draft_layers: bool = False) -> ModelPlan:
         reader.record.origins["context_hint"] = {"": [context.origin]}
     return ModelPlan(
         layers=built,
+        architecture=next(filter(None, map(named_architecture, parts)), None),
+        hybrid_swa=hybrid_swa,
         context_hint=context.value if context else None,
         kv_format=declared_kv_format(*parts),
         state_dtype=declared_state_dtype(reader),

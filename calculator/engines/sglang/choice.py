@@ -34,9 +34,16 @@ def check_supported(plan: ModelPlan, storage: Storage, settings: Settings) -> No
             raise EngineError("sglang.tp", kind=cache.kind, tp=tp)
 
 
-def has_window_pool(settings: Settings, rules: Rules) -> bool:
-    """Whether window layers of this model class have a pool of their own."""
-    return settings.architecture in ("", *rules.hybrid_swa_architectures)
+def has_window_pool(plan: ModelPlan, settings: Settings, rules: Rules) -> bool:
+    """Whether window layers of this model have a pool of their own; without it they keep all tokens.
+
+    A plan that names no model class, as from sliders, is taken to be of one that has it. Source:
+    `model_config.py` is_hybrid_swa_model; `server_args.py` disable_hybrid_swa_memory.
+    """
+    if settings.hierarchical_cache and plan.architecture in rules.unsplit_with_host_cache:
+        return False
+    known = (None, *rules.hybrid_swa_architectures)
+    return plan.hybrid_swa or plan.architecture in known
 
 
 def sizing_of(
@@ -74,8 +81,6 @@ def sizing_of(
     if kind is Family.WINDOW:
         assert held.window is not None
         ratio = settings.swa_full_tokens_ratio or rules.swa_full_tokens_ratio
-        if settings.hierarchical_cache and settings.architecture in rules.unsplit_with_host_cache:
-            ratio = 1.0
         return WindowSizing(
             settings=settings,
             storage=storage.kv,

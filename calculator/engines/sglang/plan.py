@@ -109,7 +109,7 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
     """
     rules = rules_of(version)
     check_supported(plan, storage, settings)
-    held = read(plan, window_pool=has_window_pool(settings, rules))
+    held = read(plan, window_pool=has_window_pool(plan, settings, rules))
     kind = family(held)
     sizing = sizing_of(plan, held, kind, storage, settings, rules)
     states = _states(held, storage, settings, rules)
@@ -156,7 +156,7 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
         request_map=request_map(
             int(requests.value), settings.context_length, rules, settings.speculative_num_draft_tokens
         ),
-        notes=_notes(plan, kind, stages, storage, settings),
+        notes=_notes(plan, kind, stages, storage),
     )
 
 
@@ -246,7 +246,7 @@ def _state_pool(
 
 
 def _notes(
-    plan: ModelPlan, kind: Family, stages: tuple[Stage, ...], storage: Storage, settings: Settings
+    plan: ModelPlan, kind: Family, stages: tuple[Stage, ...], storage: Storage
 ) -> tuple[tuple[str, Mapping[str, object]], ...]:
     """Where planned and allocated differ, and what else a reader must know."""
     stage = stages[0]
@@ -262,6 +262,8 @@ def _notes(
     elif planned != allocated:
         notes.append(("sglang.note_fp4", figures))
     windows = any(cache.bound is not None for cache in plan.caches())
+    if kind is Family.WINDOW and plan.architecture is None:
+        notes.append(("sglang.note_window_pool", {}))
     if windows and kind not in (Family.WINDOW, Family.V4):
-        notes.append(("sglang.note_no_window_pool", {"architecture": settings.architecture}))
+        notes.append(("sglang.note_no_window_pool", {"architecture": plan.architecture}))
     return tuple(notes)

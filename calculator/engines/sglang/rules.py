@@ -32,7 +32,7 @@ class Rules:
     limited: Callable[[Expression, Expression, Expression], Expression]
     # Models whose window layers have a pool of their own; any other gets full-length caches for them.
     hybrid_swa_architectures: frozenset[str]
-    unsplit_with_host_cache: frozenset[str]  # of these, windows are as long as the rest beside a host cache
+    unsplit_with_host_cache: frozenset[str]  # of these, not beside a host cache
 
 
 def _no_more_than_estimated(limit: Expression, estimated: Expression, _tokens: Expression) -> Expression:
@@ -56,8 +56,10 @@ RULES: Mapping[str, Rules] = {
         hybrid_swa_architectures=frozenset(
             {
                 "DeepseekV4ForCausalLM",
+                "DeepseekV4ForCausalLMNextN",
                 "Gemma4ForCausalLM",
                 "Gemma4ForConditionalGeneration",
+                "Gemma4UnifiedForConditionalGeneration",
                 "GptOssForCausalLM",
                 "LagunaForCausalLM",
                 "Llama4ForConditionalGeneration",
@@ -70,7 +72,12 @@ RULES: Mapping[str, Rules] = {
             }
         ),
         unsplit_with_host_cache=frozenset(
-            {"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM", "Step3p5ForCausalLM"}
+            {
+                "MiMoV2FlashForCausalLM",
+                "MiMoV2ForCausalLM",
+                "Step3p5ForCausalLM",
+                "Step3p7ForConditionalGeneration",
+            }
         ),
     )
 }

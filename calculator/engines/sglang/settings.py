@@ -38,8 +38,7 @@ class Settings:
     """Server settings; sizes are of the whole server, `available_memory_bytes` of a rank after the weights.
 
     `data_parallel_size` is that of DP attention. `stage_layers` are the layers of each pipeline stage, unless
-    they are shared out evenly. `architecture` is the model class, which decides whether window layers have a
-    pool of their own; without one they have.
+    they are shared out evenly.
 
     Raises:
         FieldError: a value outside its bounds, or sizes that do not divide.
@@ -58,7 +57,6 @@ class Settings:
     attention_backend: str = ""
     dsa_backend: str = "flashmla_kv"
     platform: str = "cuda"
-    architecture: str = ""
     hisparse_host_to_device_ratio: int | None = None
     speculative_num_draft_tokens: int = 0
     online_c128: bool = False

@@ -183,19 +183,42 @@ def test_windows_of_stages_and_their_ratio():
     names = [{buffer.name for buffer in stage.pool.buffers} for stage in got.stages]
     assert names[0] - names[1] == {"full_k_buffer", "full_v_buffer"}
     assert got.attention_window == 8192
-    mimo = {"architecture": "MiMoV2FlashForCausalLM", "hierarchical_cache": True}
     two = ModelPlan(layers=((FULL,), (WINDOW,)))
-    assert run(two, **mimo).sizes.window.value == run(two, **mimo).tokens.value
     assert run(two, hierarchical_cache=True).sizes.window.value < run(two).tokens.value
     assert run(two).attention_window == 4095
 
 
-def test_an_architecture_without_a_window_pool_keeps_all_tokens():
-    plan = ModelPlan(layers=((FULL,), (WINDOW,)) * 16)
-    got = run(plan, architecture="Gemma2ForCausalLM")
-    assert got.pool == "MHATokenToKVPool"
-    assert got.tightest.planned_bytes_per_token.value == 131_072
-    assert got.notes == (("sglang.note_no_window_pool", {"architecture": "Gemma2ForCausalLM"}),)
+@pytest.mark.parametrize(
+    ("architecture", "more", "pool"),
+    [
+        ("Gemma4ForConditionalGeneration", {}, "SWAKVPool"),
+        ("Gemma4UnifiedForConditionalGeneration", {}, "SWAKVPool"),
+        ("GptOssForCausalLM", {"hierarchical_cache": True}, "SWAKVPool"),
+        ("Gemma3ForConditionalGeneration", {}, "MHATokenToKVPool"),
+        ("MistralForCausalLM", {}, "MHATokenToKVPool"),
+        # server_args.py: a host cache switches the split off for these.
+        ("MiMoV2FlashForCausalLM", {}, "SWAKVPool"),
+        ("MiMoV2FlashForCausalLM", {"hierarchical_cache": True}, "MHATokenToKVPool"),
+        ("Step3p7ForConditionalGeneration", {"hierarchical_cache": True}, "MHATokenToKVPool"),
+    ],
+)
+def test_the_class_of_a_model_decides_about_its_window_pool(architecture, more, pool):
+    """SGLang 0.5.13 is_hybrid_swa_model, disable_hybrid_swa_memory."""
+    layers = ((FULL,), (WINDOW,)) * 16
+    got = run(ModelPlan(layers=layers, architecture=architecture), **more)
+    assert got.pool == pool
+    if pool == "SWAKVPool":
+        assert not got.notes
+    else:
+        assert got.tightest.planned_bytes_per_token.value == 131_072
+        assert got.notes == (("sglang.note_no_window_pool", {"architecture": architecture}),)
+    flagged = ModelPlan(layers=layers, architecture="OwnForCausalLM", hybrid_swa=True)
+    assert run(flagged).pool == "SWAKVPool"
+
+
+def test_without_a_class_windows_are_taken_to_have_a_pool_and_that_is_said():
+    got = run(ModelPlan(layers=((FULL,), (WINDOW,)) * 16))
+    assert (got.pool, got.notes) == ("SWAKVPool", (("sglang.note_window_pool", {}),))
 
 
 def test_heads_are_split_over_attention_ranks_only():
