@@ -8,13 +8,16 @@ from pathlib import Path
 
 from . import catalogue, outline
 from .check import check
+from .engine_view import engine_views
 from .errors import CalculatorError, FieldError
 from .estimate import Estimate, estimate
 from .fields import FIELDS, VIEW_FIELDS, Choice
 from .footprint import QUANTITIES
+from .formats import FORMATS, KV_FORMATS, Storage
 from .hf_config import families, read_config
 from .locales import LANGUAGES, text
 from .scenario import Scenario, open_address
+from .serving import VERSIONS, Serving
 from .units import exact, human
 
 
@@ -53,6 +56,17 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("file", type=Path, metavar="FILE", help=text("en", "cli.plan_file"))
     plan.add_argument("--json", action="store_true", help=text("en", "cli.plan_json"))
     plan.add_argument("--draft-layers", action="store_true", help=text("en", "cli.plan_drafts"))
+    plan.add_argument(
+        "--kv-cache-dtype", choices=KV_FORMATS, default=KV_FORMATS[0], help=text("en", "cli.plan_format")
+    )
+    for engine, versions in VERSIONS.items():
+        if versions:
+            plan.add_argument(
+                f"--{engine}-version",
+                choices=versions,
+                default=versions[-1],
+                help=text("en", "cli.plan_version"),
+            )
     answer = commands.add_parser("estimate", help=text("en", "cli.estimate"))
     answer.add_argument("--address", default="", help=text("en", "cli.address"))
     answer.add_argument("--json", action="store_true", help=text("en", "cli.json"))
@@ -84,10 +98,19 @@ def _address() -> int:
 
 def _plan(options: argparse.Namespace) -> int:
     plan = read_config(options.file, draft_layers=options.draft_layers)
+    storage = Storage(kv=FORMATS[options.kv_cache_dtype])
+    servings = (
+        Serving(engine=engine, engine_version=getattr(options, f"{engine}_version"))
+        for engine, versions in VERSIONS.items()
+        if versions
+    )
+    views = list(engine_views(plan, storage, servings))
     if options.json:
-        print(json.dumps(outline.as_json(plan), ensure_ascii=False))
+        engines = {"engines": [view.as_json() for view in views]}
+        print(json.dumps(outline.as_json(plan, storage) | engines, ensure_ascii=False))
     else:
-        print("\n".join(outline.report(plan, options.language)))
+        lines = [line for view in views for line in view.report(options.language)]
+        print("\n".join([*outline.report(plan, options.language, storage), *lines]))
     return 0
 
 

@@ -7,11 +7,12 @@ from . import catalogue
 from .allocation import Allocated, Sentence, allocate
 from .caches import Growth
 from .errors import EngineError, FieldError, LimitError
-from .explain import Derivation, Number
+from .explain import Derivation
 from .footprint import QUANTITIES, Amounts, Footprint, Parts, footprint
 from .formats import Storage
 from .model import ModelPlan
 from .scenario import Scenario
+from .units import number_json
 
 SCHEMA = 1
 EXACT_LIMIT = 2**53  # below this the integers of JSON and JavaScript are exact
@@ -155,7 +156,7 @@ class Estimate:
                             "kind": cache.kind,
                             "format": cache.stored_in(storage).name,
                             "growth": cache.growth.value,
-                            "unit_bytes": _number_json(
+                            "unit_bytes": number_json(
                                 cache.unit_bytes(storage, self.scenario.tensor_parallel_size).value
                             ),
                             "bound_tokens": int(cache.bound.value) if cache.bound else None,
@@ -166,11 +167,11 @@ class Estimate:
                 for group in self.plan.groups()
             ],
             "capacity": {
-                figure.name: _number_json(figure.value.value)
+                figure.name: number_json(figure.value.value)
                 for figure in (self.allocated.capacity if self.allocated else ())
             },
             "transfer": {
-                figure.name: _number_json(figure.value.value)
+                figure.name: number_json(figure.value.value)
                 for figure in (self.allocated.transfer if self.allocated else ())
             },
             "derivation": [
@@ -178,7 +179,7 @@ class Estimate:
                     "quantity": line.quantity,
                     "symbols": line.expression.symbols,
                     "numbers": line.expression.numbers,
-                    "value": _number_json(line.value),
+                    "value": number_json(line.value),
                     "source": line.source,
                 }
                 for line in self.derivations()
@@ -249,12 +250,4 @@ def _weighed(model: str, storage: Storage) -> Footprint:
 
 
 def _amounts_json(amounts: Amounts) -> dict[str, object]:
-    return {name: _number_json(getattr(amounts, name).value) for name in QUANTITIES}
-
-
-def _number_json(number: Number) -> object:
-    if isinstance(number, float):
-        return number
-    if number.denominator == 1:
-        return int(number)
-    return {"numerator": number.numerator, "denominator": number.denominator}
+    return {name: number_json(getattr(amounts, name).value) for name in QUANTITIES}

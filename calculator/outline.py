@@ -10,7 +10,7 @@ from .footprint import QUANTITIES, footprint
 from .formats import Storage
 from .locales import text
 from .model import ModelPlan, ranges
-from .units import exact, human
+from .units import exact, human, number_json
 
 SCHEMA = 1
 HIGHEST = 2**53  # below this the integers of JSON and JavaScript are exact
@@ -23,13 +23,13 @@ def sizes(cache: Cache) -> dict[str, int]:
     return {item.name: getattr(cache, item.name) for item in fields(cache) if item.metadata.get("bounds")}
 
 
-def figures(plan: ModelPlan) -> dict[str, Number]:
-    """Bytes of one request in the default formats, whole model: growth per token, full windows, states.
+def figures(plan: ModelPlan, storage: Storage = STORAGE) -> dict[str, Number]:
+    """Bytes of one request in the formats of `storage`, whole model: growth per token, full windows, states.
 
     Raises:
         LimitError: 2^53 bytes or more.
     """
-    amounts = footprint(plan, STORAGE, 1).amounts(1, 1)
+    amounts = footprint(plan, storage, 1).amounts(1, 1)
     found = {name: getattr(amounts, name).value for name in FIGURES}
     largest = max(found.values())
     if largest >= HIGHEST:
@@ -37,7 +37,7 @@ def figures(plan: ModelPlan) -> dict[str, Number]:
     return found
 
 
-def as_json(plan: ModelPlan) -> dict[str, object]:
+def as_json(plan: ModelPlan, storage: Storage = STORAGE) -> dict[str, object]:
     """The plan as JSON, schema 1; a fraction is {"numerator", "denominator"}."""
     return {
         "schema": SCHEMA,
@@ -45,7 +45,7 @@ def as_json(plan: ModelPlan) -> dict[str, object]:
         "context_hint": plan.context_hint,
         "kv_format": plan.kv_format,
         "state_dtype": plan.state_dtype,
-        **{name: _number(value) for name, value in figures(plan).items()},
+        **{name: number_json(value) for name, value in figures(plan, storage).items()},
         "groups": [
             {
                 "layers": list(group.indices),
@@ -53,11 +53,11 @@ def as_json(plan: ModelPlan) -> dict[str, object]:
                     {
                         "kind": cache.kind,
                         "growth": cache.growth.value,
-                        "format": cache.stored_in(STORAGE).name,
+                        "format": cache.stored_in(storage).name,
                         "sizes": sizes(cache),
-                        "unit_bytes": _number(cache.unit_bytes(STORAGE, 1).value),
+                        "unit_bytes": number_json(cache.unit_bytes(storage, 1).value),
                         "tokens_per_unit": cache.tokens_per_unit,
-                        "bound_tokens": _number(cache.bound.value) if cache.bound else None,
+                        "bound_tokens": number_json(cache.bound.value) if cache.bound else None,
                     }
                     for cache in group.caches
                 ],
@@ -70,19 +70,9 @@ def as_json(plan: ModelPlan) -> dict[str, object]:
     }
 
 
-def _number(value: Number) -> object:
-    if value == int(value):
-        return int(value)
-    return (
-        value
-        if isinstance(value, float)
-        else {"numerator": value.numerator, "denominator": value.denominator}
-    )
-
-
-def report(plan: ModelPlan, language: str) -> Iterator[str]:
+def report(plan: ModelPlan, language: str, storage: Storage = STORAGE) -> Iterator[str]:
     """The same as lines of text."""
-    for name, value in figures(plan).items():
+    for name, value in figures(plan, storage).items():
         amount = value if not isinstance(value, float) else int(value)
         yield f"{text(language, f'quantity.{name}')}: {exact(amount)} B = {human(amount)}"
     for group in plan.groups():
@@ -90,7 +80,7 @@ def report(plan: ModelPlan, language: str) -> Iterator[str]:
         if not group.caches:
             yield f"{text(language, 'config.layers')} {numbers}: {text(language, 'config.nothing')}"
         for cache in group.caches:
-            yield f"{text(language, 'config.layers')} {numbers}: {_line(cache, language)}"
+            yield f"{text(language, 'config.layers')} {numbers}: {_line(cache, language, storage)}"
     for size, origin in plan.provenance.items():
         yield f"  {size}: {origin}"
     if plan.state_dtype:
@@ -99,8 +89,8 @@ def report(plan: ModelPlan, language: str) -> Iterator[str]:
         yield text(language, key, **values)
 
 
-def _line(cache: Cache, language: str) -> str:
-    unit = cache.unit_bytes(STORAGE, 1)
+def _line(cache: Cache, language: str, storage: Storage) -> str:
+    unit = cache.unit_bytes(storage, 1)
     made = ", ".join(f"{name} {value:,}" for name, value in sizes(cache).items())
     growth = text(language, f"growth.{cache.growth.value}")
     return f"{text(language, f'kind.{cache.kind}')}; {growth}; {unit.symbols} = {unit.numbers} B; {made}"

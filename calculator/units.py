@@ -25,6 +25,15 @@ def exact(amount: int | Fraction | float) -> str:
     return f"{whole:,}.{decimals:04}".rstrip("0").rstrip(".")
 
 
+def number_json(number: int | Fraction | float) -> object:
+    """A whole number as it is, a fraction as {"numerator", "denominator"}, an engine's double as a number."""
+    if isinstance(number, float):
+        return number
+    if number.denominator == 1:
+        return int(number)
+    return {"numerator": number.numerator, "denominator": number.denominator}
+
+
 def unit_of(amount: int | Fraction, system: str = "GiB") -> str:
     """The largest unit of `system` ("GiB" or "GB") in which `amount` is at least one."""
     names, base = SYSTEMS[system]

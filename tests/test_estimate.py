@@ -13,10 +13,10 @@ from calculator.caches import (
     SlidingWindow,
 )
 from calculator.errors import LimitError
-from calculator.estimate import EXACT_LIMIT, Estimate, LayerTokens, _number_json
+from calculator.estimate import EXACT_LIMIT, Estimate, LayerTokens
 from calculator.locales import LANGUAGES, text
 from calculator.model import ModelPlan
-from calculator.units import human
+from calculator.units import human, number_json
 
 
 def answer(**values):
@@ -291,9 +291,9 @@ def test_a_derivation_has_symbols_numbers_value_and_source():
 
 
 def test_a_rate_that_is_a_fraction_is_written_as_one():
-    assert _number_json(Fraction(15_401, 4)) == {"numerator": 15_401, "denominator": 4}
-    assert _number_json(Fraction(8, 4)) == 2
-    assert _number_json(63_897.6) == 63_897.6, "an engine's double stays one"
+    assert number_json(Fraction(15_401, 4)) == {"numerator": 15_401, "denominator": 4}
+    assert number_json(Fraction(8, 4)) == 2
+    assert number_json(63_897.6) == 63_897.6, "an engine's double stays one"
 
 
 # --- the limit ---

@@ -28,7 +28,7 @@ LEVELS = (
     {"fields"},
     {"scenario", "transfer", "reuse", "golden_models"},
     {"allocation", "outline"},
-    {"check", "estimate"},
+    {"check", "engine_view", "estimate"},
     {"cli"},
     {"__init__", "__main__", "app"},
 )

@@ -10,9 +10,9 @@ from calculator.engines.sglang.cell import capacity
 from calculator.engines.sglang.requests import request_limit, request_map
 from calculator.engines.sglang.rules import rules_of
 from calculator.engines.sglang.state import state_shape
-from calculator.estimate import _number_json
 from calculator.explain import double, lift, symbol, whole
 from calculator.formats import BF16, Storage
+from calculator.units import number_json
 
 V = "0.5.13"
 GIB = 2**30
@@ -414,4 +414,4 @@ def test_what_the_engine_computes_in_doubles_is_written_as_it_was_computed():
     assert (tokens.value, tokens.symbols, tokens.numbers) == (500, "⌊full · 1 / 2⌋", "⌊1,001 · 1 / 2⌋")
     assert (lift(7) // lift(2.0)).value == 3
     assert isinstance((lift(7) // lift(2.0)).value, int)
-    assert _number_json(half.value) == 0.5
+    assert number_json(half.value) == 0.5
