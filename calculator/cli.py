@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import catalogue, outline
+from .catalogue import writing
 from .check import check
 from .engine_view import engine_views
 from .errors import CalculatorError, FieldError
@@ -27,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "models":
             return _models()
+        if options.command == "entry":
+            return _entry(options)
         if options.command == "address":
             return _address()
         if options.command == "check":
@@ -67,6 +70,16 @@ def _parser() -> argparse.ArgumentParser:
                 default=versions[-1],
                 help=text("en", "cli.plan_version"),
             )
+    made = commands.add_parser("entry", help=text("en", "cli.entry"))
+    made.add_argument("file", type=Path, metavar="FILE", help=text("en", "cli.plan_file"))
+    made.add_argument("--hub-id", required=True, help=text("en", "cli.entry_hub_id"))
+    made.add_argument("--source", required=True, help=text("en", "cli.entry_source"))
+    known = ", ".join(catalogue.CONFIDENCES)
+    made.add_argument("--confidence", default="exact", help=text("en", "cli.entry_confidence", options=known))
+    made.add_argument("--id", help=text("en", "cli.entry_id"))
+    made.add_argument("--name", help=text("en", "cli.entry_name"))
+    made.add_argument("--maker", help=text("en", "cli.entry_maker"))
+    made.add_argument("--date", metavar="YYYY-MM-DD", help=text("en", "cli.entry_date"))
     answer = commands.add_parser("estimate", help=text("en", "cli.estimate"))
     answer.add_argument("--address", default="", help=text("en", "cli.address"))
     answer.add_argument("--json", action="store_true", help=text("en", "cli.json"))
@@ -82,9 +95,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _models() -> int:
-    for name in catalogue.ids():
-        entry = catalogue.entry(name)
-        print(f"{name:24}{entry.hub_id:44}{entry.source}")
+    entries = [catalogue.entry(name) for name in catalogue.ids()]
+    widths = {field: max(len(getattr(entry, field)) for entry in entries) for field in ("id", "hub_id")}
+    for entry in entries:
+        print(f"{entry.id:{widths['id']}}  {entry.hub_id:{widths['hub_id']}}  {entry.source}")
+    return 0
+
+
+def _entry(options: argparse.Namespace) -> int:
+    names = ("hub_id", "source", "confidence", "date", "id", "name", "maker")
+    made = writing.new_entry(options.file, **{name: getattr(options, name) for name in names})
+    print(writing.as_file(made))
     return 0
 
 

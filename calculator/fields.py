@@ -94,6 +94,19 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CatalogueId(Choice):
+    """A model of the catalogue: too many to list them all to someone who mistyped one."""
+
+    words = "an id of `python -m calculator models`"
+
+    def parse(self, name: str, given: object) -> str:  # noqa: ARG002 - there is one such field
+        """Raises FieldError, naming the nearest, for anything else."""
+        if given not in self.options:
+            raise catalogue.unknown(given)
+        return str(given)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Field:
     """One thing to choose: its name, its key in the address, the rule of its values, and whose part it is."""
 
@@ -137,7 +150,7 @@ def _serving() -> Iterator[Field]:
 
 
 def _table() -> Iterator[Field]:
-    yield _chosen("model", "m", catalogue.ids())
+    yield Field(name="model", key="m", rule=CatalogueId(options=catalogue.ids()))
     yield _chosen("architecture", "a", Architecture, of_shape=True)
     yield Field(name="num_layers", key="L", rule=Whole(lowest=1, highest=MAX_LAYERS), of_shape=True)
     yield _sized("num_kv_heads", "h", FullAttention)

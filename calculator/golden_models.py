@@ -54,7 +54,11 @@ def differences(model: Mapping[str, Any], configs: Path) -> Iterator[tuple[str, 
     Raises:
         ConfigError: its configuration is refused.
     """
-    plan = read_config(configs / model["file"])
+    yield from plan_differences(model, read_config(configs / model["file"]))
+
+
+def plan_differences(model: Mapping[str, Any], plan: ModelPlan) -> Iterator[tuple[str, object, object]]:
+    """The same of a plan, wherever it came from."""
     figures = _figures(plan)
     for field in FIGURES:
         if model[field] != figures[field]:

@@ -85,7 +85,7 @@ def test_models_are_listed_with_their_sources(capsys):
         (["--num-layers", ""], "Layers: nothing was entered."),
         (["--num-layers", "1e5"], "Layers: “1e5” is not a whole number."),
         (["--num-layers", "9" * 5000], "Layers: > 2^64 is outside 1 to 1,024."),
-        (["--model", "nope"], "Model: “nope” is not one of qwen3.5"),
+        (["--model", "nope"], "Model: “nope” is not in the catalogue. Nearest: "),
         (["--address", "?tp=0"], "Tensor parallel (TP): 0 is outside 1 to 1,024."),
         (["--address", "?v=9"], "Address version: “9”"),
         (["--address", "?zz=9"], "Address: “zz”"),

@@ -117,9 +117,43 @@ def test_only_the_fields_in_use_change_the_plan(shape):
     assert replace(shape, **defaults).plan() == shape.plan()
 
 
+# More than two sorts of layers, kinds that have no sliders, or an order that no rule of the sliders gives.
+UNSAYABLE = {
+    "bart-base",
+    "bge-large-en",
+    "deepseek-v4-flash",
+    "deepseek-v4-pro",
+    "falcon-h1-tiny-90m-instruct",
+    "falcon-mamba-7b",
+    "gemma-4-31b-it-nvfp4",
+    "glm-5.2",
+    "granite-4.0-h-350m",
+    "kimi-linear-48b-a3b-instruct",
+    "lfm2-350m",
+    "lfm2-8b-a1b",
+    "llama-3-3-nemotron-super-49b-v1",
+    "llama-3.2-11b-vision",
+    "mimo-v2-flash",
+    "minimax-m1",
+    "minimax-m3",
+    "nemotron-h-56b-base-8k",
+    "nvidia-nemotron-3-super-120b-a12b-fp8",
+    "nvidia-nemotron-3.5-lightning-30b-a3b-nvfp4",
+    "recurrentgemma-2b",
+    "ring-mini-linear-2.0-4bit",
+    "rwkv-5-world-3b",
+    "step-3.7-flash",
+    "whisper-large-v3",
+    "zamba2-7b",
+}
+
+
 @pytest.mark.parametrize("model", catalogue.ids())
 def test_a_catalogue_model_comes_back_from_the_sliders(model):
     shape = shape_of(catalogue.plan(model))
+    if model in UNSAYABLE:
+        assert shape is None
+        return
     assert shape is not None
     assert shape.plan().layers == catalogue.plan(model).layers
 

@@ -13,7 +13,7 @@ from ..serving import VLLM
 from ..transfer.vllm import request_bytes
 from .form import Allocated, Figure, max_model_len, of_all
 
-LONGEST = 2**27  # tokens: what a window takes at this context, it takes at any longer one
+LONGEST = 2**27  # tokens: what a window or a state takes at this context, it takes at any longer one
 
 
 def settings(scenario: Scenario) -> vllm.Settings:
@@ -80,6 +80,6 @@ def _amounts(made: vllm.Allocation, scenario: Scenario) -> Amounts:
     return Amounts(
         bytes_per_token=rate,
         bounded_bytes=total(block * made.request_pages(group, longest) for group in windows),
-        constant_bytes=total(block * made.request_pages(group, here) for group in states),
+        constant_bytes=total(block * made.request_pages(group, longest) for group in states),
         total_bytes=of_all(scenario, blocks.request_bytes(stage.groups, here, made.rules)),
     )

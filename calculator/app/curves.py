@@ -83,7 +83,7 @@ class Curves(pn.viewable.Viewer):
         bounds = answer.rank.bounds()
         tokens = contexts(scenario.context_tokens, bounds)
         parts = answer.curve(tokens)
-        present = [name for name in LINES if getattr(parts[-1], name)]
+        present = [name for name in LINES if getattr(parts[-1], name)] or ["total"]
         across = scale(scenario.axes, tokens[0], tokens[-1], 1024)
         least = min(getattr(parts[0], name) for name in present)
         up = scale(scenario.axes, least, parts[-1].total, SYSTEMS[scenario.units][1])

@@ -1,6 +1,6 @@
 """Drives every control once, so that the build sees every module that the app imports."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from .. import catalogue
 from ..fields import FIELDS, Choice
@@ -27,11 +27,18 @@ def rehearse() -> None:
 
 
 def play(app: App) -> None:
-    """Every option of every choice, a number in every box, and something illegal in one."""
-    for model in catalogue.ids():
+    """Every sort of model, every option of every choice, a number in every box, and something illegal in one."""
+    for model in _every_sort():
         app.change({"model": model}, SYSTEM)
         app.page()
     for name, item in FIELDS.items():
-        for given in item.rule.options if isinstance(item.rule, Choice) else ("2", "none"):
+        for given in item.rule.options if type(item.rule) is Choice else ("2", "none"):
             app.change({name: given}, SYSTEM)
             app.page()
+
+
+def _every_sort() -> Iterable[str]:
+    """One model for each set of cache kinds that there is."""
+    return {
+        frozenset(cache.kind for cache in catalogue.plan(model).caches()): model for model in catalogue.ids()
+    }.values()

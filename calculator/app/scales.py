@@ -17,6 +17,7 @@ class Scale:
 
 def scale(kind: str, lowest: int, highest: int, base: int) -> Scale:
     """A linear scale from 0, or a logarithmic one from `lowest`; ticks are round in units of `base`."""
+    lowest, highest = max(lowest, 1), max(highest, 1)  # nothing at all is drawn on the axis
     if kind == "linear" or highest <= lowest:
         step = _round_step(highest / 5, base)
         return Scale(place=lambda number: number / highest, ticks=tuple(range(0, highest + 1, step)))

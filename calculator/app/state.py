@@ -6,7 +6,7 @@ from typing import Any
 
 import param
 
-from .. import catalogue
+from .. import caches, catalogue
 from ..errors import CalculatorError, FieldError, LimitError
 from ..estimate import Compared, Estimate, comparison, estimate
 from ..fields import FIELDS, parse
@@ -109,19 +109,18 @@ def _tried(present: Estimate, typed: Mapping[str, str]) -> tuple[Estimate, dict[
     with suppress(FieldError, LimitError):
         return _changed(present, left), problems
     # Legal one by one, but not all together: one that does not fit must not hold up the others.
-    taken: dict[str, Any] = {}
     before = -1
-    while before != len(taken):  # what was taken may make room for what was refused
-        before = len(taken)
+    while before != len(left):  # what was taken may make room for what was refused
+        before = len(left)
         refused: dict[str, CalculatorError] = {}
         for name, given in list(left.items()):
             try:
-                _changed(present, {**taken, name: given})
+                present = _changed(present, {name: given})
             except (FieldError, LimitError) as error:
                 refused[name] = error
             else:
-                taken[name] = left.pop(name)
-    return _changed(present, taken), problems | refused
+                left.pop(name)
+    return present, problems | refused
 
 
 def _changed(present: Estimate, values: Mapping[str, object]) -> Estimate:
@@ -146,6 +145,12 @@ def hidden(scenario: Scenario) -> frozenset[str]:
     unused = {name for name in parts if name not in used}
     if "kv_lora_rank" in unused:
         unused.add("latent_width")
-    if "state_kind" in unused:
+    if not _has_states(scenario):
         unused.add("state_dtype")
     return frozenset(unused)
+
+
+def _has_states(scenario: Scenario) -> bool:
+    if scenario.shape:
+        return "state_kind" in scenario.shape.used()
+    return any(isinstance(held, caches.State) for held in scenario.plan().caches())

@@ -1,11 +1,12 @@
 """The models that come with the calculator: published configuration keys, never computed figures.
 
-A new model is a new JSON file here.
+A new model is a new JSON file here: `python -m calculator entry` writes it.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
@@ -14,7 +15,10 @@ from ..hf_config import read_config
 from ..model import ModelPlan
 
 FLAGSHIPS = ("qwen3.5-397b-a17b", "kimi-k2.6", "deepseek-v3.2", "glm-5.1", "minimax-m2.7")
+SCHEMA = 1
+CONFIDENCES = ("exact", "embedded", "trimmed", "re-release", "defaults")
 _SUFFIX = ".json"
+_COMPARED = 64  # letters of a wrong id that are looked at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +26,8 @@ class Entry:
     """One model: `config` holds the keys as published, nesting kept; `source` says where they were read.
 
     `confidence` is `exact` (the unmodified file), `embedded` (its values inside another project's source),
-    `re-release` (a quantised release of the same model) or `defaults` (class defaults, confirmed elsewhere).
+    `trimmed` (an excerpt with every size), `re-release` (a quantised release of the same model) or `defaults`
+    (class defaults, confirmed elsewhere).
     """
 
     schema: int
@@ -40,7 +45,7 @@ class Entry:
 
 @cache
 def ids() -> tuple[str, ...]:
-    """The five flagships, then the others by name."""
+    """The five flagships, then the others by name: the names of the files, none of which is read."""
     names = [file.name for file in files(__name__).iterdir()]
     found = {name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)}
     return FLAGSHIPS + tuple(sorted(found.difference(FLAGSHIPS)))
@@ -51,11 +56,17 @@ def entry(id: str) -> Entry:  # noqa: A002 - the field's own name
     """The entry of one model.
 
     Raises:
-        FieldError: there is none of that name.
+        FieldError: there is none of that name; it names the nearest.
     """
     if id not in ids():
-        raise FieldError("error.model", field="model", value=id, known=", ".join(ids()))
+        raise unknown(id)
     return Entry(**json.loads((files(__name__) / f"{id}{_SUFFIX}").read_text(encoding="utf-8")))
+
+
+def unknown(value: object) -> FieldError:
+    """The refusal of a name that is not in the catalogue, with the three that are most like it."""
+    nearest = get_close_matches(str(value)[:_COMPARED].lower(), ids(), cutoff=0)
+    return FieldError("error.model", field="model", value=value, nearest=", ".join(nearest))
 
 
 @cache

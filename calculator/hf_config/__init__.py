@@ -4,6 +4,7 @@ What is not fully understood is refused.
 """
 
 from .document import Source
+from .essential import essential
 from .plan import read_config
 
-__all__ = ["Source", "read_config"]
+__all__ = ["Source", "essential", "read_config"]
