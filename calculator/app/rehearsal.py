@@ -27,7 +27,7 @@ def rehearse() -> None:
 
 
 def play(app: App) -> None:
-    """Every sort of model, every option of every choice, a number in every box, and something illegal in one."""
+    """Every sort of model, every option of every choice, a number in every box, something illegal in one."""
     for model in _every_sort():
         app.change({"model": model}, SYSTEM)
         app.page()
