@@ -74,7 +74,9 @@ def test_every_number_has_an_origin(model):
         if type(getattr(cache, field.name)) is int
     }
     told = {name.rpartition(".")[2] for name in plan.provenance}
-    beside = {"layers", "layer_pattern"} | {name for name in ("architecture", "context_hint") if getattr(plan, name)}
+    beside = {"layers", "layer_pattern"} | {
+        name for name in ("architecture", "context_hint") if getattr(plan, name)
+    }
     assert sizes | beside == told - {"index_owners"}
     assert all(plan.provenance.values())
 
