@@ -168,6 +168,7 @@ LLAMA = {
     "vocab_size": 32000,
 }
 ENOUGH = {
+    "architectures": ["LlamaForCausalLM"],
     "hidden_size": 4096,
     "model_type": "llama",
     "num_attention_heads": 32,
