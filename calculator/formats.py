@@ -6,7 +6,7 @@ A cache kind says which vectors one token stores (a `Row`); a format says what t
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .explain import Expression, ceiling, round_up, symbol, total
+from .explain import Expression, ceiling, lift, round_up, symbol, total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,7 @@ class GroupScaled(StorageFormat):
 
     scale_bytes: int
     scale_group: int
+    per_byte: int = 1  # elements in a byte
 
     def row_bytes(self, row: Row) -> Expression:
         """Elements and scales of one row."""
@@ -59,7 +60,8 @@ class GroupScaled(StorageFormat):
 
     def vector_bytes(self, width: Expression) -> Expression:
         """`width · s + ⌊width / group⌋ · scale`."""
-        return width * self.element_bytes + width // self.scale_group * self.scale_bytes
+        elements = width * self.element_bytes if self.per_byte == 1 else width // self.per_byte
+        return elements + width // self.scale_group * self.scale_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,17 +82,24 @@ class PackedLatent(GroupScaled):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadScaled(StorageFormat):
-    """Elements with one scale of `scale_bytes` for every vector of every head."""
+    """Elements with one scale of `scale_bytes` for every vector of every head; a latent has two."""
 
     scale_bytes: int
+    per_byte: int = 1  # elements in a byte
 
     def accepts(self, row: Row) -> bool:
-        """Only rows with heads."""
-        return row.heads is not None
+        """Rows with heads, or a latent with its rope key."""
+        return row.heads is not None or set(row.vectors) == {"latent", "rope"}
 
     def row_bytes(self, row: Row) -> Expression:
-        """`H · ((d · s + scale) + (d_v · s + scale))`."""
-        return row.per_head([width * self.element_bytes + self.scale_bytes for width in row.vectors.values()])
+        """`H · ((d · s + scale) + (d_v · s + scale))`; of a latent `(R + D_r) · s + 2 · scale`."""
+        if row.heads is None:
+            return self.vector_bytes(row.elements) + 2 * lift(self.scale_bytes)
+        return row.per_head([self.vector_bytes(width) + self.scale_bytes for width in row.vectors.values()])
+
+    def vector_bytes(self, width: Expression) -> Expression:
+        """`width · s`, or two elements in a byte."""
+        return width * self.element_bytes if self.per_byte == 1 else width // self.per_byte
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +115,22 @@ class HalfByte(StorageFormat):
     def row_bytes(self, row: Row) -> Expression:
         """`H · (⌊d / 2⌋ + ⌊d / 16⌋ + ⌊d_v / 2⌋ + ⌊d_v / 16⌋)`."""
         return row.per_head([width // 2 + width // 16 for width in row.vectors.values()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfLatent(StorageFormat):
+    """A latent of two elements in a byte with a one-byte scale for every 16, its rope key in FP8."""
+
+    element_bytes: int = 1  # the type that the engine reports
+
+    def accepts(self, row: Row) -> bool:
+        """Only latents with a rope key."""
+        return set(row.vectors) == {"latent", "rope"}
+
+    def row_bytes(self, row: Row) -> Expression:
+        """`⌊R / 2⌋ + ⌊R / 16⌋ + D_r`."""
+        latent = row.vectors["latent"]
+        return latent // 2 + latent // 16 + row.vectors["rope"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +187,20 @@ FP8_V4 = PackedLatent(name="fp8_v4", element_bytes=1, scale_bytes=1, scale_group
 # vLLM 0.22.0 kv_quant_mode FP8_PER_TOKEN_HEAD and INT8_PER_TOKEN_HEAD: a float32 for K and one for V.
 FP8_PER_TOKEN_HEAD = HeadScaled(name="fp8_per_token_head", element_bytes=1, scale_bytes=4)
 INT8_PER_TOKEN_HEAD = HeadScaled(name="int8_per_token_head", element_bytes=1, scale_bytes=4)
-NVFP4 = HalfByte(name="nvfp4")  # vLLM 0.22.0 kv_quant_mode NVFP4
+# vLLM 0.33.0 kv_quant_mode INT4_PER_TOKEN_HEAD
+INT4_PER_TOKEN_HEAD = HeadScaled(name="int4_per_token_head", element_bytes=1, scale_bytes=4, per_byte=2)
+# vLLM 0.22.0 kv_quant_mode NVFP4; SGLang 0.5.23 NVFP4KVCacheMethod
+NVFP4 = HalfByte(name="nvfp4")
+NVFP4_DS_MLA = HalfLatent(name="nvfp4_ds_mla")  # 512 + 64 -> 352 bytes. vLLM 0.33.0 MLAAttention
+# DeepSeek-V4.1's records of 512 elements, 528 and 288 bytes. vLLM 0.33.0 models/deepseek_v41; SGLang 0.5.23
+# kv_layout.py.
+FP8_V41 = GroupScaled(name="fp8_v41", element_bytes=1, scale_bytes=1, scale_group=32)
+FP4_V41 = GroupScaled(name="fp4_v41", element_bytes=1, per_byte=2, scale_bytes=1, scale_group=16)
+# 128 -> 68 bytes, an option of both engines: vLLM 0.33.0, SGLang 0.5.23.
+FP4_INDEX = GroupScaled(name="fp4_index", element_bytes=1, per_byte=2, scale_bytes=1, scale_group=32)
+FP4_MX_BLOCK16 = HalfByteRow(name="fp4_mx_block16")  # SGLang 0.5.23 FP4MXBlock16KVCacheMethod
+# SGLang 0.5.23 MHATokenToKVPoolMXFP8
+MXFP8 = GroupScaled(name="mxfp8", element_bytes=1, scale_bytes=1, scale_group=32)
 FP4_E2M1 = HalfByteRow(name="fp4_e2m1")  # SGLang 0.5.13 MHATokenToKVPoolFP4, MLATokenToKVPoolFP4
 # vLLM 0.22.0 model_executor/layers/quantization/turboquant/config.py
 TURBOQUANT = tuple(
@@ -176,8 +214,23 @@ TURBOQUANT = tuple(
 )
 
 PLAIN = (BF16, FP16, FP32, FP8)
-CHOSEN = (*PLAIN, FP8_DS_MLA, FP8_V4, FP8_PER_TOKEN_HEAD, INT8_PER_TOKEN_HEAD, NVFP4, FP4_E2M1, *TURBOQUANT)
-FORMATS: Mapping[str, StorageFormat] = {storage.name: storage for storage in (*CHOSEN, FP8_INDEX)}
+CHOSEN = (
+    *PLAIN,
+    FP8_DS_MLA,
+    NVFP4_DS_MLA,
+    FP8_V4,
+    FP8_PER_TOKEN_HEAD,
+    INT8_PER_TOKEN_HEAD,
+    INT4_PER_TOKEN_HEAD,
+    NVFP4,
+    FP4_MX_BLOCK16,
+    FP4_E2M1,
+    MXFP8,
+    *TURBOQUANT,
+)
+FORMATS: Mapping[str, StorageFormat] = {
+    storage.name: storage for storage in (*CHOSEN, FP8_INDEX, FP8_V41, FP4_V41, FP4_INDEX)
+}
 KV_FORMATS = tuple(storage.name for storage in CHOSEN)  # what a user may choose for K, V and latents
 STATE_FORMATS = ("fp32", "bf16", "fp16")  # what a user may choose for recurrent state
 

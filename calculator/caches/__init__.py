@@ -1,8 +1,17 @@
 """The cache kinds: one frozen dataclass each. A new kind is a class here; the laws run over it."""
 
-from .attention import CrossAttention, EncoderOnlyAttention, FullAttention, SinkAttention
+from .attention import CrossAttention, EncoderOnlyAttention, FullAttention, ReferenceWindow, SinkAttention
 from .base import KINDS, Cache, Growth, TokenCache, bounds
-from .compressed import CompressedIndexKey, CompressedLatent, CompressorState, SharedVector, SlidingWindowMLA
+from .compressed import (
+    CompressedIndexKey,
+    CompressedLatent,
+    CompressorState,
+    IndexTail,
+    RingBuffer,
+    SharedVector,
+    SlidingWindowMLA,
+    Slots,
+)
 from .latent import MLA, Copied, HiddenState, IndexKey, SparseIndexKey
 from .state import (
     KDA,
@@ -37,14 +46,18 @@ __all__ = [
     "Growth",
     "HiddenState",
     "IndexKey",
+    "IndexTail",
     "LinearAttention",
     "Mamba1",
     "Mamba2",
+    "ReferenceWindow",
+    "RingBuffer",
     "SharedVector",
     "ShortConvolution",
     "SinkAttention",
     "SlidingWindow",
     "SlidingWindowMLA",
+    "Slots",
     "SparseIndexKey",
     "State",
     "StateTensor",

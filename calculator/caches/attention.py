@@ -50,6 +50,16 @@ class SinkAttention(FullAttention):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReferenceWindow(FullAttention):
+    """Full attention to the prompt, and to the last `reference_window` of the generated tokens alone."""
+
+    kind: ClassVar[str] = "reference_window"
+    source: ClassVar[str] = "vLLM 0.33.0 RSWASpec"
+
+    reference_window: int = size(1, 2**27)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CrossAttention(FullAttention):
     """K and V of the `num_encoder_tokens` tokens of an encoder (0: not known), whatever the context."""
 

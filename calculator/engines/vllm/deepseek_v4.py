@@ -28,16 +28,16 @@ def group_layers(specs: Sequence[LayerSpec]) -> tuple[Group, ...]:
     first = Group(members=members(specs, latents), container=True)
     others = [Group(members=members(specs, layers), container=True) for layers in windows.values()]
     tuples = [max(group.page_counts.values()) for group in (first, *others)]
-    chunk = least_padding(tuples)
+    chunk = least_padding(tuples, tuples[0])
     return (first, *(part for group in others for part in _split(group, sorted(first.page_counts), chunk)))
 
 
-def least_padding(counts: Sequence[int]) -> int:
-    """The chunk, from the first count to the largest, that leaves the fewest empty places; the larger of two.
+def least_padding(counts: Sequence[int], lowest: int) -> int:
+    """The chunk, from `lowest` to the largest count, that leaves the fewest empty places; the larger of two.
 
     Source: `_approximate_gcd`. The candidates are counts of layers.
     """
-    chunks = range(counts[0], max(counts) + 1)
+    chunks = range(lowest, max(counts) + 1)
     return min(chunks, key=lambda chunk: (sum(-count % chunk for count in counts), -chunk))
 
 

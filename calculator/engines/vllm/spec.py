@@ -1,11 +1,12 @@
 """One layer's cache as vLLM allocates it: which of its spec classes, and how many bytes a page has.
 
-Source: vLLM 0.22.0 `v1/kv_cache_interface.py`.
+Source: vLLM 0.22.0 and 0.33.0 `v1/kv_cache_interface.py`.
 """
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from math import gcd
 
 from ...caches import (
     MLA,
@@ -19,15 +20,30 @@ from ...caches import (
     FullAttention,
     HiddenState,
     IndexKey,
+    IndexTail,
+    ReferenceWindow,
+    RingBuffer,
     SinkAttention,
     SlidingWindow,
     SlidingWindowMLA,
+    Slots,
     State,
     TokenCache,
 )
 from ...errors import EngineError
-from ...explain import Expression, round_up, symbol
-from ...formats import FP8_DS_MLA, FP8_V4, HeadScaled, Row, Storage, StorageFormat, TurboQuant
+from ...explain import Expression, lift, round_up, symbol
+from ...formats import (
+    FP4_V41,
+    FP8_DS_MLA,
+    FP8_V4,
+    FP8_V41,
+    HalfByte,
+    HeadScaled,
+    Row,
+    Storage,
+    StorageFormat,
+    TurboQuant,
+)
 from .settings import MambaMode
 
 
@@ -37,6 +53,7 @@ class SpecType(StrEnum):
     FULL = "FullAttentionSpec"
     TURBOQUANT = "TQFullAttentionSpec"
     SINK = "SinkFullAttentionSpec"
+    REFERENCE_WINDOW = "RSWASpec"
     MLA = "MLAAttentionSpec"
     HIDDEN_STATE = "HiddenStateCacheSpec"
     SLIDING_WINDOW = "SlidingWindowSpec"
@@ -44,12 +61,14 @@ class SpecType(StrEnum):
     CHUNKED_LOCAL = "ChunkedLocalAttentionSpec"
     CROSS = "CrossAttentionSpec"
     ENCODER_ONLY = "EncoderOnlyAttentionSpec"
+    RING = "CircularBufferSpec"
     MAMBA = "MambaSpec"
 
 
 TYPES: dict[type[Cache], SpecType] = {
     FullAttention: SpecType.FULL,
     SinkAttention: SpecType.SINK,
+    ReferenceWindow: SpecType.REFERENCE_WINDOW,
     CrossAttention: SpecType.CROSS,
     EncoderOnlyAttention: SpecType.ENCODER_ONLY,
     SlidingWindow: SpecType.SLIDING_WINDOW,
@@ -61,11 +80,13 @@ TYPES: dict[type[Cache], SpecType] = {
     HiddenState: SpecType.HIDDEN_STATE,
     SlidingWindowMLA: SpecType.SLIDING_WINDOW_MLA,
     CompressorState: SpecType.SLIDING_WINDOW_MLA,
+    RingBuffer: SpecType.RING,
+    IndexTail: SpecType.RING,
 }
 
 # The engine's subclasses: what counts as full attention, as MLA, as a window.
 MLA_TYPES = frozenset({SpecType.MLA, SpecType.HIDDEN_STATE})
-FULL_TYPES = MLA_TYPES | {SpecType.FULL, SpecType.TURBOQUANT, SpecType.SINK}
+FULL_TYPES = MLA_TYPES | {SpecType.FULL, SpecType.TURBOQUANT, SpecType.SINK, SpecType.REFERENCE_WINDOW}
 WINDOW_TYPES = frozenset({SpecType.SLIDING_WINDOW, SpecType.SLIDING_WINDOW_MLA})
 # What keeps a value per token but forgets none: what a window becomes without the hybrid manager.
 UNFORGETTING = {
@@ -73,6 +94,8 @@ UNFORGETTING = {
     SpecType.CHUNKED_LOCAL: SpecType.FULL,
     SpecType.SLIDING_WINDOW_MLA: SpecType.MLA,
 }
+
+V4_RECORDS = (FP8_V4, FP8_V41, FP4_V41)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +105,15 @@ class LayerSpec:
     `alignment` rounds a page up to a multiple of bytes; `page_size_padded` is a page given from outside.
     `cache_dtype` is the user's cache dtype that MLA specs carry: two of them are equal only with equal ones.
     `unforgetting` marks a window or chunk that the engine treats as full attention.
+
+    Since 0.33.0: `packed`, the attention backend packs the page, so that scales lie inside it and TurboQuant
+    needs no class of its own; `replicated`, decode context parallelism does not share out its tokens;
+    `tp_shards`, how many different parts tensor parallelism makes of it (None: not known); `states_per_token`
+    entries of each token; `planes`, slots of a page that are not those of its heads; `stride_bytes` or
+    `stride_kernel_block`, what the distance of two blocks must be a multiple of: bytes, or pages of a kernel's
+    tokens; `indexer` and `leads_indexer`, the role of a latent beside sparse attention; `retained_tokens` that
+    a window keeps beyond its own; `replayed`, a window that is recomputed instead of reused;
+    `checkpoint_blocks` and `checkpoint_alignment` of a state that can be exported inside a prefill.
     """
 
     cache: Cache
@@ -94,6 +126,19 @@ class LayerSpec:
     mamba_cache_mode: MambaMode = MambaMode.NONE
     num_speculative_blocks: int = 0
     unforgetting: bool = False
+    packed: bool = False
+    replicated: bool = False
+    tp_shards: int | None = None
+    states_per_token: int = 1
+    planes: int | None = None
+    stride_bytes: int | None = None
+    stride_kernel_block: int | None = None
+    indexer: bool = False
+    leads_indexer: bool = False
+    retained_tokens: int = 0
+    replayed: bool = False
+    checkpoint_blocks: int = 0
+    checkpoint_alignment: int | None = None
 
     @cached_property
     def type(self) -> SpecType:
@@ -103,7 +148,7 @@ class LayerSpec:
         own = TYPES[type(self.cache)]
         if self.unforgetting:
             return UNFORGETTING[own]
-        if own is SpecType.FULL and isinstance(self.format, TurboQuant):
+        if own is SpecType.FULL and isinstance(self.format, TurboQuant) and not self.packed:
             return SpecType.TURBOQUANT
         return own
 
@@ -124,36 +169,67 @@ class LayerSpec:
 
     @property
     def model_version(self) -> str | None:
-        """`deepseek_v4` for its 584-byte entries."""
-        return "deepseek_v4" if self.format == FP8_V4 else None
+        """`deepseek_v4` for its records."""
+        return "deepseek_v4" if self.format in V4_RECORDS else None
+
+    @property
+    def dcp_sharded(self) -> bool:
+        """Whether decode context parallelism shares out its tokens; states are never shared out."""
+        return not self.replicated and self.type is not SpecType.MAMBA
+
+    @property
+    def prefix_cached(self) -> bool:
+        """Whether its blocks can be reused by another request."""
+        return self.type is not SpecType.RING and not self.replayed
 
     @cached_property
     def row(self) -> Row:
         """What one stored entry of a layer with tokens holds."""
         assert isinstance(self.cache, TokenCache)
-        if isinstance(self.cache, CompressorState):
-            return Row(vectors={"state": symbol("d", self.cache.state_width)})
-        return self.cache.row(self.tp)
+        return self.cache.slot if isinstance(self.cache, Slots) else self.cache.row(self.tp)
 
     @property
     def storage_block_size(self) -> int:
-        """Entries really stored per block."""
-        return self.block_size // self.cache.tokens_per_unit
+        """Entries really stored per block; a state is one."""
+        if self.type is SpecType.MAMBA and self.packed:
+            return 1
+        return self.block_size * self.states_per_token // self.cache.tokens_per_unit
 
     @property
     def entries(self) -> Expression:
-        """Entries whose bytes a page counts; the 656-byte form ignores a ratio."""
+        """Entries whose bytes a page counts; the 656-byte form ignored a ratio until 0.33.0."""
         block = symbol("B", self.block_size)
-        if self.cache.tokens_per_unit == 1 or self.format == FP8_DS_MLA:
+        if self.states_per_token > 1:
+            return block * symbol("n_token", self.states_per_token)
+        if self.cache.tokens_per_unit == 1 or (self.format == FP8_DS_MLA and not self.packed):
             return block
         return block // symbol("r", self.cache.tokens_per_unit)
 
+    @property
+    def states(self) -> Expression:
+        """Entries of a page: those of its tokens, or the one state."""
+        return lift(1) if self.type is SpecType.MAMBA else self.entries
+
+    @property
+    def head_slots(self) -> Expression:
+        """Slots of an entry: one per head, unless the format or the backend divides it otherwise."""
+        if self.planes is not None:
+            return lift(self.planes)
+        if self.type is SpecType.MAMBA or self.row.heads is None:
+            return lift(1)
+        return self.row.heads * 2 if isinstance(self.format, HalfByte) else self.row.heads
+
+    @cached_property
+    def content(self) -> Expression:
+        """Bytes of one slot of one entry. Source: `state_content_size_bytes`."""
+        return symbol("real", self.real_page) // (self.states * self.head_slots)
+
     @cached_property
     def real_page(self) -> Expression:
-        """Page bytes before scales and padding. Source: `real_page_size_bytes`."""
+        """Page bytes before padding, until 0.33.0 also before scales. Source: `real_page_size_bytes`."""
         if isinstance(self.cache, State):
             return self.cache.unit_bytes(self.storage, self.tp)
-        if isinstance(self.format, HeadScaled):
+        if isinstance(self.format, HeadScaled) and not self.packed:
             return self.entries * StorageFormat.row_bytes(self.format, self.row)
         return self.entries * self.format.row_bytes(self.row)
 
@@ -180,6 +256,20 @@ class LayerSpec:
     def page_size_bytes(self) -> int:
         """`page` as a number."""
         return int(self.page.value)
+
+    @property
+    def stride_alignment(self) -> int:
+        """Bytes that the distance of two blocks is a multiple of. Source: `get_block_stride_alignment`."""
+        if self.stride_kernel_block is None:
+            return self.stride_bytes or 1
+        kernel = gcd(self.stride_kernel_block, self.block_size)
+        return 1 if kernel == self.block_size else self.resized(kernel).page_size_bytes
+
+    @property
+    def stride(self) -> Expression:
+        """Bytes from one block of this layer to its next where layers lie one after another."""
+        aligned = self.stride_alignment
+        return self.page if aligned == 1 else round_up(symbol("page", self.page), symbol("stride", aligned))
 
     def resized(self, block_size: int) -> "LayerSpec":
         """The same with other blocks."""

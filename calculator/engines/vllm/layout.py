@@ -1,0 +1,107 @@
+"""The order of a cache's axes in memory: one layout for the whole model, chosen once.
+
+L layer, B block, H head slot, N token, C content. Source: vLLM 0.33.0 `v1/kv_cache_layout.py`,
+`v1/attention/backends/utils.py`, `resolve_kv_cache_layout`.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+
+from ...errors import EngineError
+from .spec import LayerSpec, SpecType
+
+
+class CacheLayout(StrEnum):
+    """The physical orders that the engine knows, in its order; the outermost axis first."""
+
+    LBHNC = "LBHNC"
+    LBNHC = "LBNHC"
+    LHBNC = "LHBNC"
+    BLHNC = "BLHNC"
+    BLNHC = "BLNHC"
+    BHLNC = "BHLNC"
+
+    @property
+    def block_outer(self) -> bool:
+        """Whether the pages of all layers lie side by side in every block."""
+        return self.value[0] == "B"
+
+    @property
+    def whole_pages(self) -> bool:
+        """Whether a page of one layer is one run of bytes."""
+        return set(self.value[:2]) == {"L", "B"}
+
+
+# What is preferred where no backend asks for an order.
+PREFERRED = (
+    CacheLayout.LBNHC,
+    CacheLayout.LBHNC,
+    CacheLayout.BLNHC,
+    CacheLayout.BLHNC,
+    CacheLayout.BHLNC,
+    CacheLayout.LHBNC,
+)
+# DeepSeek-V4's indexer declares these.
+V4_LAYOUTS = (CacheLayout.BLHNC, CacheLayout.BLNHC)
+ALIASES = {"NHD": CacheLayout.LBNHC, "HND": CacheLayout.LBHNC}
+
+
+def resolve(
+    backends: Sequence[Sequence[CacheLayout] | None],
+    specs: Sequence[LayerSpec],
+    *,
+    requested: str | None = None,
+    connector: str | None = None,
+) -> CacheLayout:
+    """The layout of a model with these attention backends; each gives what it supports, None for any.
+
+    `requested` is `VLLM_KV_CACHE_LAYOUT`; a `connector`'s wish is dropped where it does not fit.
+
+    Raises:
+        EngineError: no layout suits all backends and these pages, or not the requested one.
+    """
+    candidates = _common(backends)
+    shapes = {(spec.head_slots.value, spec.states.value, spec.page_size_bytes) for spec in specs}
+    if len(shapes) > 1:
+        candidates = [layout for layout in candidates if layout.whole_pages]
+        if not candidates:
+            raise EngineError("vllm.layout_mixed_pages", sizes=_sizes(specs))
+    sharded = {spec.dcp_sharded for spec in specs if spec.type not in (SpecType.MAMBA, SpecType.RING)}
+    if len(sharded) > 1 and len({spec.page_size_bytes for spec in specs}) > 1:
+        candidates = [layout for layout in candidates if layout.block_outer]
+        if not candidates:
+            raise EngineError("vllm.layout_mixed_pages", sizes=_sizes(specs))
+    if requested is not None:
+        chosen = ALIASES.get(requested) or CacheLayout(requested)
+        if chosen not in candidates:
+            raise EngineError("vllm.layout_requested", layout=chosen.value, layouts=", ".join(candidates))
+        return chosen
+    wished = None if connector is None else ALIASES.get(connector) or CacheLayout(connector)
+    return wished if wished in candidates else candidates[0]
+
+
+def check_expressible(layout: CacheLayout, pages: Sequence[int], groups: int) -> None:
+    """Whether pages of several sizes fit into the layout. Source: `validate_kv_cache_layout`.
+
+    Raises:
+        EngineError: they do not.
+    """
+    if len(set(pages)) > 1 and (not layout.whole_pages or (groups > 1 and not layout.block_outer)):
+        raise EngineError("vllm.layout_mixed_pages", sizes=", ".join(map(str, sorted(set(pages)))))
+
+
+def _common(backends: Sequence[Sequence[CacheLayout] | None]) -> list[CacheLayout]:
+    """What every backend supports, the most wished first. Source: `get_supported_kv_cache_layouts`."""
+    declared = [list(layouts) for layouts in backends if layouts is not None] or [list(PREFERRED)]
+    if all(layouts == declared[0] for layouts in declared):
+        return declared[0]
+    first = Counter(layouts[0] for layouts in declared)
+    common = [layout for layout in CacheLayout if all(layout in layouts for layouts in declared)]
+    if not common:
+        raise EngineError("vllm.layout_common")
+    return sorted(common, key=lambda layout: -first[layout])
+
+
+def _sizes(specs: Sequence[LayerSpec]) -> str:
+    return ", ".join(map(str, sorted({spec.page_size_bytes for spec in specs})))
