@@ -68,7 +68,7 @@ def _concurrency(pool: vllm.Pool) -> Expression:
 def _amounts(made: vllm.Allocation, scenario: Scenario) -> Amounts:
     """Every group pays the bytes of a whole block for each of its pages."""
     stage, chosen = made.widest, made.settings
-    block = symbol("block", stage.bytes_per_block)
+    block = symbol("block", made.bytes_per_block)
     here = replace(chosen, max_model_len=scenario.context_tokens)
     longest = replace(chosen, max_model_len=LONGEST)
     groups = [group for group in stage.groups if group.present]

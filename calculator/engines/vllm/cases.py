@@ -1,20 +1,25 @@
 """Answers the golden file: builds the engine's objects from a case's input and reads off the fields."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import lcm
 from typing import Any
 
 from ...errors import EngineError
 from ...explain import Expression, lift
 from ...formats import FORMATS, Storage, TurboQuant
-from . import blocks, held, hybrid, parallel, prefix, sending
+from . import fine_prefix, held, hybrid, newest_cases, parallel, prefix, sending
+from .block_bytes import largest_group, tensors
 from .group import Group
 from .grouping import group_layers
 from .growth import admission_cap, request_bytes, request_pages
 from .inputs import Fields, given_state, layer_spec, settings, state_kinds, token_page
+from .layout import check_expressible
+from .placement import placements
 from .pool import Pool, Stage, open_pool
 from .rules import Rules, rules_of
 from .settings import MambaMode, Settings
-from .spec import LayerSpec
+from .spec import WINDOW_TYPES, LayerSpec
 
 
 def _int(expression: Expression) -> int:
@@ -28,12 +33,19 @@ def _shards(chosen: Settings, rules: Rules) -> int:
 def spec_page(given: Fields, version: str) -> Fields:
     """Page sizes of one spec."""
     rules = rules_of(version)
-    spec = layer_spec(given["spec"], rules)
+    spec = layer_spec({**given["spec"], **_backend(given)}, rules)
     return {
         "page_size_bytes": spec.page_size_bytes,
         "storage_block_size": spec.storage_block_size,
         "real_page_size_bytes": _int(spec.real_page),
+        "state_content_size_bytes": _int(spec.content),
+        "block_stride_bytes": _int(spec.stride),
     }
+
+
+def _backend(given: Fields) -> Fields:
+    """The attention backend, where it stands beside the spec."""
+    return {name: given[name] for name in ("attn_backend", "gpu_family") if name in given}
 
 
 def spec_max_memory(given: Fields, version: str) -> Fields:
@@ -81,29 +93,35 @@ def turboquant_slot(given: Fields, version: str) -> Fields:
 
 def mamba_state(given: Fields, version: str) -> Fields:
     """Shapes and bytes of one layer's state."""
-    rules_of(version)
+    rules = rules_of(version)
     args = given["args"]
     tp = args.get("tp_world_size", args.get("tp_size", 1))
-    kinds = state_kinds(given["calculator"], args)
+    kinds = state_kinds(given["calculator"], args, rules)
     tensors = list(kinds[0].tensors(tp))
     if given["calculator"] == "kda":
         tensors[1:3] = kinds[1].tensors(tp)[1:3]
     shapes = [[_int(size) for size in tensor.shape] for tensor in tensors]
+    if given["calculator"] == "kda" and rules.kda_convolutions == 1:
+        columns, *_ = shapes[0]
+        shapes[:3] = [[columns, sum(width for _, width in shapes[:3])]]
     bytes_ = given_state(shapes, given["dtypes"]).unit_bytes(Storage(), 1)
     return {"shapes": shapes, "page_size_bytes": _int(bytes_)}
 
 
 def hybrid_align(given: Fields, version: str) -> Fields:
     """Block sizes of attention beside state."""
-    rules_of(version)
+    rules = rules_of(version)
     state = _int(given_state(given["mamba_shapes"], given["mamba_dtypes"]).unit_bytes(Storage(), 1))
+    kernel = given["kernel_block_alignment"]
     aligned = hybrid.align(
-        token_page=token_page(given),
+        token_page=token_page(given, rules),
         state_page=state,
         block_size=given["block_size"],
-        kernel_block_size=given["kernel_block_alignment"],
+        kernel_block_size=max(kernel, rules.least_latent_block) if given["use_mla"] else kernel,
         mode=MambaMode(given.get("mamba_cache_mode", "none")),
         mamba_chunk_size=given.get("mamba_block_size") or given.get("mamba_chunk_size") or 1,
+        backend_block_size=lcm(*given.get("backend_block_alignments", [kernel])) if rules.packed else 1,
+        checkpoint_alignment=given.get("mamba_prefill_checkpoint_alignment") or 1,
     )
     padded, own = aligned.mamba_page_padded, aligned.mamba_block_size
     return {
@@ -116,7 +134,11 @@ def hybrid_align(given: Fields, version: str) -> Fields:
 
 def _stages(given: Fields, rules: Rules) -> tuple[list[LayerSpec], list[frozenset[int]]]:
     """All layers in model order, and the numbers of those of each worker."""
-    specs = {name: layer_spec(spec, rules) for name, spec in given["specs"].items()}
+    drafts = given.get("config", {}).get("num_prefill_lookahead_tokens", 0)
+    specs = {
+        name: _retaining(layer_spec(spec, rules), max(0, drafts - 1))
+        for name, spec in given["specs"].items()
+    }
     workers = given.get("workers") or [given["layers"]]
     layers: list[LayerSpec] = []
     stages: list[frozenset[int]] = []
@@ -124,6 +146,11 @@ def _stages(given: Fields, rules: Rules) -> tuple[list[LayerSpec], list[frozense
         stages.append(frozenset(range(len(layers), len(layers) + len(names))))
         layers += [specs[name] for name in names]
     return layers, stages
+
+
+def _retaining(spec: LayerSpec, tokens: int) -> LayerSpec:
+    """A window beside a drafter of several modules."""
+    return replace(spec, retained_tokens=tokens) if tokens and spec.type in WINDOW_TYPES else spec
 
 
 def _pool(given: Fields, groups: Sequence[Group], stages: Sequence[frozenset[int]], rules: Rules) -> Pool:
@@ -143,11 +170,18 @@ def kv_cache_config(given: Fields, version: str) -> Fields:
     """Groups, pool and what one request takes."""
     rules = rules_of(version)
     layers, stages = _stages(given, rules)
-    config = given.get("config", {})
+    chosen = settings(given.get("config", {}))
     try:
         groups = group_layers(
-            layers, rules, hybrid_manager=not config.get("disable_hybrid_kv_cache_manager", False)
+            layers,
+            rules,
+            hybrid_manager=not chosen.disable_hybrid_kv_cache_manager,
+            layout=chosen.layout,
         )
+        if rules.packed:
+            check_expressible(
+                chosen.layout, [spec.page_size_bytes for g in groups for spec, _ in g.members], len(groups)
+            )
     except EngineError as error:
         return {"error": _errors.get(error.key, error.key)}
     pool = _pool(given, groups, stages, rules)
@@ -165,23 +199,36 @@ def kv_cache_config(given: Fields, version: str) -> Fields:
         "fits": pool.fits,
         "max_model_len": pool.settings.max_model_len,
         "max_memory_usage_bytes": [_int(request) for request in pool.request_bytes],
-        "pool_bytes_per_block": [_int(stage.bytes_per_block) for stage in pool.stages],
+        "pool_bytes_per_block": list(map(_int, pool.bytes_per_block)),
     }
     if not pool.fits:
         return answer | {"estimated_max_model_len": pool.longest_context}
     count = _int(pool.num_blocks)
-    tensors = [blocks.tensors(stage.groups) for stage in pool.stages]
+    tensors = [_tensors(stage.groups, count, chosen, rules) for stage in pool.stages]
     return answer | {
         "num_blocks": count,
         "usable_blocks": _int(pool.usable_blocks),
-        "tensor_count": [sum(many for _, many in one) for one in tensors],
-        "tensor_bytes": [sum(size * many * count for size, many in one) for one in tensors],
+        "tensor_count": [number for number, _ in tensors],
+        "tensor_bytes": [size for _, size in tensors],
         "num_blocks_per_request": _int(pool.blocks_per_request),
         "kv_cache_size_tokens": pool.reported_tokens,
     }
 
 
-_errors = {"vllm.pages": "page_size_not_unifiable"}
+_errors = {
+    "vllm.pages": "page_size_not_unifiable",
+    "vllm.layout_mixed_pages": "layout_cannot_express_mixed_pages",
+    "vllm.layout_common": "no_common_layout",
+}
+
+
+def _tensors(groups: Sequence[Group], count: int, chosen: Settings, rules: Rules) -> tuple[int, int]:
+    """How many cache tensors there are (since 0.33.0: placements in one of them), and their bytes."""
+    if not rules.packed:
+        pages = tensors(groups)
+        return sum(many for _, many in pages), sum(size * many * count for size, many in pages)
+    placed = list(placements(groups, count, chosen.layout))
+    return len(placed), count * _int(largest_group(groups, chosen.layout))
 
 
 def blocks_held(given: Fields, version: str) -> Fields:
@@ -189,15 +236,19 @@ def blocks_held(given: Fields, version: str) -> Fields:
     rules = rules_of(version)
     spec, chosen = layer_spec(given["spec"], rules), settings(given.get("config", {}))
     prompt, output = given["prompt_tokens"], given["output_tokens"]
-    rest = {"shards": _shards(chosen, rules), "encoder_tokens": chosen.encoder_tokens}
     cap = admission_cap(spec, chosen, rules)
-    last = prompt + output - 1 if output else (prompt - 1) // chosen.max_num_batched_tokens
-    computed = last if output else last * chosen.max_num_batched_tokens
+    run = held.Run(
+        prompt=prompt,
+        step=chosen.max_num_batched_tokens,
+        shards=_shards(chosen, rules),
+        encoder_tokens=chosen.encoder_tokens,
+        batches=rules.batches_in_flight(chosen),
+    )
     return {
         "max_admission_blocks_per_request": None if cap is None else _int(cap),
-        "peak_blocks_prefill": held.prefill_peak(spec, prompt, chosen.max_num_batched_tokens, **rest),
-        "peak_blocks_decode": held.decode_peak(spec, prompt, output, **rest),
-        "final_blocks": held.blocks_held(spec, computed, 1 if output else prompt - computed, **rest),
+        "peak_blocks_prefill": run.prefill_peak(spec),
+        "peak_blocks_decode": run.decode_peak(spec, output),
+        "final_blocks": run.held(spec, run.chunks + output - 1),
     }
 
 
@@ -206,30 +257,42 @@ def prefix_hit(given: Fields, version: str) -> Fields:
     rules = rules_of(version)
     specs = [layer_spec(spec, rules) for spec in given["group_specs"]]
     chosen = settings(given.get("config", {}))
-    hit = prefix.common_hit(
-        [
-            prefix.CachedGroup(spec=spec, cached=frozenset(cached))
-            for spec, cached in zip(specs, given["cached_block_indices"], strict=True)
-        ],
-        given["max_cache_hit_length"],
-        eagle=given.get("use_eagle", False),
-        context_parallel_size=_shards(chosen, rules),
-    )
+    units = given.get("cached_hash_units") or [[]] * len(specs)
+    groups = [
+        prefix.CachedGroup(spec=spec, cached=frozenset(cached), units=frozenset(inside))
+        for spec, cached, inside in zip(specs, given["cached_block_indices"], units, strict=True)
+    ]
+    longest, eagle, shards = given["max_cache_hit_length"], given.get("use_eagle", False), _shards(chosen, rules)
+    if not rules.fine_grained_hits:
+        hit = prefix.common_hit(groups, longest, eagle=eagle, context_parallel_size=shards)
+    else:
+        hit = fine_prefix.common_hit(
+            groups,
+            longest,
+            eagle=eagle,
+            context_parallel_size=shards,
+            hash_block_size=given.get("hash_block_size"),
+        )
     return {
         "hit_tokens": hit.tokens,
         "real_blocks": list(hit.real_blocks),
         "lcm_block_size": hit.alignment,
+        "hit_alignment_tokens": hit.ends_at,
     }
 
 
-def _hashing(specs: Sequence[LayerSpec], block_size: int, config: Fields, rules: Rules) -> tuple[int, int]:
-    return prefix.resolve_block_sizes(
-        specs,
-        block_size=block_size,
-        context_parallel_size=_shards(settings(config), rules),
-        hashes_used=config.get("enable_prefix_caching", True) or bool(config.get("kv_connector")),
-        hash_block_size=config.get("hash_block_size"),
-    )
+def _hashing(
+    specs: Sequence[LayerSpec], block_size: int, config: Fields, rules: Rules
+) -> tuple[int, int, int | None]:
+    resolved = {
+        "block_size": block_size,
+        "context_parallel_size": _shards(settings(config), rules),
+        "hashes_used": config.get("enable_prefix_caching", True) or bool(config.get("kv_connector")),
+        "hash_block_size": config.get("prefix_match_unit", config.get("hash_block_size")),
+    }
+    if rules.fine_grained_hits:
+        return fine_prefix.resolve_block_sizes(specs, **resolved)
+    return (*prefix.resolve_block_sizes(specs, **resolved), None)
 
 
 def resolve_block_sizes(given: Fields, version: str) -> Fields:
@@ -237,8 +300,12 @@ def resolve_block_sizes(given: Fields, version: str) -> Fields:
     rules = rules_of(version)
     specs = [layer_spec(spec, rules) for spec in given["group_specs"]]
     config = {**given.get("config", {}), **{k: given[k] for k in ("hash_block_size",) if k in given}}
-    scheduler, hashed = _hashing(specs, given["block_size"], config, rules)
-    return {"scheduler_block_size": scheduler, "hash_block_size": hashed}
+    scheduler, hashed, ends_at = _hashing(specs, given["block_size"], config, rules)
+    return {
+        "scheduler_block_size": scheduler,
+        "hash_block_size": hashed,
+        "hit_alignment_tokens": ends_at,
+    }
 
 
 def cpu_offload(given: Fields, version: str) -> Fields:
@@ -246,17 +313,23 @@ def cpu_offload(given: Fields, version: str) -> Fields:
     rules = rules_of(version)
     layers, stages = _stages(given, rules)
     config = given.get("config", {})
-    groups = group_layers(layers, rules)
+    chosen = settings(config)
+    groups = group_layers(layers, rules, layout=chosen.layout)
     pool = _pool(given, groups, stages, rules)
     shards = _shards(pool.settings, rules)
-    sizes = [group.spec.block_size * shards for group in groups]
-    per_block = _int(pool.stages[0].bytes_per_block)
+    sizes = [group.spec.block_size * (shards if group.spec.dcp_sharded else 1) for group in groups]
+    per_block = _int(pool.bytes_per_block[0])
+    world = given["world_size"]
+    tp = given.get("tensor_parallel_size", world)
     pooled = sending.cpu_offload(
         bytes_per_block=per_block,
         block_sizes=sizes,
-        world_size=given["world_size"],
+        world_size=world,
         cpu_bytes_to_use=given["cpu_bytes_to_use"],
         offloaded_block_size=given.get("offloaded_block_size"),
+        blocks_per_chunk=given.get("blocks_per_chunk"),
+        one_copy=rules.shared_host_copy and sending.one_host_copy(groups, chosen, tp, world),
+        host_page_bytes=rules.host_page_bytes,
     )
     block_size = given.get("block_size") or groups[0].spec.block_size
     return {
@@ -265,6 +338,8 @@ def cpu_offload(given: Fields, version: str) -> Fields:
         "block_size_factor": pooled.block_size_factor,
         "num_cpu_blocks": _int(pooled.num_cpu_blocks),
         "cpu_page_size_per_worker": _int(pooled.cpu_page),
+        "kv_bytes_per_chunk": _int(pooled.chunk_bytes),
+        "replicated_layout": pooled.one_copy,
         "gpu_block_size": sizes,
         "hash_block_size": _hashing([group.spec for group in groups], block_size, config, rules)[1],
     }
@@ -291,7 +366,8 @@ def nixl_block(given: Fields, version: str) -> Fields:
 
 
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], str], Mapping[str, Any]]] = {
-    runner.__name__: runner
+    **newest_cases.RUNNERS,
+    **{runner.__name__: runner
     for runner in (
         spec_page,
         spec_max_memory,
@@ -306,5 +382,5 @@ RUNNERS: Mapping[str, Callable[[Mapping[str, Any], str], Mapping[str, Any]]] = {
         resolve_block_sizes,
         cpu_offload,
         nixl_block,
-    )
+    )},
 }

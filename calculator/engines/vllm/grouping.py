@@ -7,9 +7,9 @@ All functions take the specs of all layers in model order.
 from collections.abc import Sequence
 
 from .group import Group, members
-from .layout import CacheLayout
 from .promotion import Promote, promoted
 from .rules import Rules
+from .settings import CacheLayout
 from .spec import LayerSpec
 from .uniform import mergeable, one_type
 

@@ -43,8 +43,9 @@ from ...formats import (
     StorageFormat,
     TurboQuant,
 )
+from .packed_inputs import packed_spec
 from .rules import Rules
-from .settings import MambaMode, Settings
+from .settings import CacheLayout, MambaMode, Settings
 from .spec import LayerSpec, SpecType
 
 Fields = Mapping[str, Any]
@@ -120,7 +121,12 @@ def layer_spec(given: Fields, rules: Rules) -> LayerSpec:
             page_size_padded=given.get("page_size_padded"),
             mamba_cache_mode=MambaMode(given.get("mamba_cache_mode", "none")),
             num_speculative_blocks=given.get("num_speculative_blocks", 0),
+            packed=rules.packed,
+            checkpoint_blocks=given.get("num_prefill_checkpoint_blocks", 0),
+            checkpoint_alignment=given.get("prefill_checkpoint_alignment"),
         )
+    if rules.packed:
+        return packed_spec(given, stored(given["dtype"]))
     return LayerSpec(
         cache=_cache(kind, given, rules),
         storage=Storage(kv=_format(kind, given)),
@@ -214,14 +220,19 @@ def settings(config: Fields) -> Settings:
         "auto_fit_max_model_len",
         "enable_prefix_caching",
         "block_size",
+        "tensor_parallel_size",
+        "num_prefill_lookahead_tokens",
     )
+    layout = config.get("kv_cache_layout")
     return Settings(
         mamba_cache_mode=MambaMode(config.get("mamba_cache_mode", "none")),
+        max_concurrent_batches=config.get("max_concurrent_batches", 1),
+        kv_cache_layout=layout and CacheLayout(layout),
         **{name: config[name] for name in taken if config.get(name) is not None},
     )
 
 
-def state_kinds(calculator: str, args: Fields) -> tuple[State, ...]:
+def state_kinds(calculator: str, args: Fields, rules: Rules) -> tuple[State, ...]:
     """The kind of a state; speculative tokens are further columns of its convolution."""
     kernel = args.get("conv_kernel", args.get("conv_kernel_size", 4)) + args.get("num_spec", 0)
     match calculator:
@@ -258,8 +269,9 @@ def state_kinds(calculator: str, args: Fields) -> tuple[State, ...]:
         case "linear_attention":
             return (LinearAttention(num_heads=args["num_heads"], head_dim=args["head_dim"]),)
         case _:
-            # KDA's convolutions do not grow with speculative tokens; its keys may have heads of their own.
-            kernel = args.get("conv_kernel_size", 4)
+            # Until 0.33.0 KDA's convolutions do not grow with speculative tokens; its keys may have heads of
+            # their own.
+            kernel = kernel if KDA in rules.drafted_states else args.get("conv_kernel_size", 4)
             heads, width = args["num_heads"], args["head_dim"]
             return tuple(
                 KDA(conv_kernel=kernel, linear_num_heads=count, linear_head_dim=size)
@@ -270,7 +282,7 @@ def state_kinds(calculator: str, args: Fields) -> tuple[State, ...]:
             )
 
 
-def token_page(given: Fields) -> int:
+def token_page(given: Fields, rules: Rules) -> int:
     """Bytes of one token in one attention layer."""
     name = given["cache_dtype"]
     if name == "auto":
@@ -283,7 +295,9 @@ def token_page(given: Fields) -> int:
         cache, kv = MLA(kv_lora_rank=heads * width, qk_rope_head_dim=0), stored_elements(kv)
     else:
         cache = FullAttention(num_kv_heads=heads, head_size=width, head_size_v=width)
-    return LayerSpec(cache=cache, storage=Storage(kv=kv), block_size=1).page_size_bytes
+    return LayerSpec(
+        cache=cache, storage=Storage(kv=kv), block_size=1, packed=rules.packed
+    ).page_size_bytes
 
 
 def stored_elements(kv: StorageFormat) -> StorageFormat:

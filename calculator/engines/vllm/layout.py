@@ -1,36 +1,14 @@
-"""The order of a cache's axes in memory: one layout for the whole model, chosen once.
+"""Which order of the axes a model's cache has: one layout, chosen once for all layers.
 
-L layer, B block, H head slot, N token, C content. Source: vLLM 0.33.0 `v1/kv_cache_layout.py`,
-`v1/attention/backends/utils.py`, `resolve_kv_cache_layout`.
+Source: vLLM 0.33.0 `v1/attention/backends/utils.py`, `resolve_kv_cache_layout`.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from enum import StrEnum
 
 from ...errors import EngineError
+from .settings import CacheLayout
 from .spec import LayerSpec, SpecType
-
-
-class CacheLayout(StrEnum):
-    """The physical orders that the engine knows, in its order; the outermost axis first."""
-
-    LBHNC = "LBHNC"
-    LBNHC = "LBNHC"
-    LHBNC = "LHBNC"
-    BLHNC = "BLHNC"
-    BLNHC = "BLNHC"
-    BHLNC = "BHLNC"
-
-    @property
-    def block_outer(self) -> bool:
-        """Whether the pages of all layers lie side by side in every block."""
-        return self.value[0] == "B"
-
-    @property
-    def whole_pages(self) -> bool:
-        """Whether a page of one layer is one run of bytes."""
-        return set(self.value[:2]) == {"L", "B"}
 
 
 # What is preferred where no backend asks for an order.

@@ -5,6 +5,7 @@ from ...errors import EngineError, FieldError
 from ...explain import Expression, lift
 from ...model import ModelPlan
 from ...parallel import per_rank
+from .rules import Rules
 from .settings import Settings
 
 
@@ -29,7 +30,7 @@ def layers_per_stage(num_layers: int, stages: int) -> tuple[int, ...]:
     return tuple(share + (stages - 1 - rest <= stage < stages - 1) for stage in range(stages))
 
 
-def check(plan: ModelPlan, settings: Settings) -> None:
+def check(plan: ModelPlan, settings: Settings, rules: Rules) -> None:
     """Refuse what vLLM refuses about parallel sizes before it looks at the caches.
 
     Source: vLLM 0.22.0 `config/parallel.py`, `config/model.py` `verify_with_parallel_config`, the model
@@ -49,6 +50,10 @@ def check(plan: ModelPlan, settings: Settings) -> None:
     if settings.context_parallel_size == 1:
         return
     for cache in plan.caches():
+        if isinstance(cache, State) and rules.states_beside_shards:
+            if settings.prefill_context_parallel_size > 1:
+                raise EngineError("vllm.pcp_state", kind=cache.kind)
+            continue
         if isinstance(cache, State):
             raise EngineError("vllm.cp_state", kind=cache.kind)
         if cache.bound is not None:

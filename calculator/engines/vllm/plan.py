@@ -12,7 +12,8 @@ from . import blocks, parallel
 from .group import Group
 from .grouping import group_layers
 from .growth import admission_cap, request_pages
-from .held import blocks_held, prefill_peak
+from .held import Run
+from .layout import check_expressible
 from .model import ModelSpecs, model_specs
 from .pool import Pool, Stage, open_pool
 from .rules import Rules, rules_of
@@ -47,12 +48,15 @@ class Allocation:
     @cached_property
     def widest(self) -> Stage:
         """The pipeline stage whose blocks have the most bytes."""
-        return max(self.stages, key=lambda stage: stage.bytes_per_block.value)
+        return max(self.stages, key=lambda stage: self._block(stage).value)
 
     @cached_property
     def bytes_per_block(self) -> Expression:
         """Bytes of one block on a rank of the widest stage."""
-        return self.widest.bytes_per_block
+        return self._block(self.widest)
+
+    def _block(self, stage: Stage) -> Expression:
+        return blocks.bytes_per_block(stage.groups, self.settings, self.rules)
 
     @cached_property
     def request_bytes(self) -> Expression:
@@ -70,18 +74,18 @@ class Allocation:
 
     def prefill_peak_bytes(self, prompt: int) -> int:
         """The most bytes held while a prompt is computed; a bound if groups peak at different steps."""
-        held = sum(
-            count
-            * prefill_peak(
-                spec,
-                prompt,
-                self.settings.max_num_batched_tokens,
-                shards=self.shards,
-                encoder_tokens=self.settings.encoder_tokens,
-            )
-            for spec, count in self._tables.items()
-        )
+        run = self._run(prompt)
+        held = sum(count * run.prefill_peak(spec) for spec, count in self._tables.items())
         return held * int(self.bytes_per_block.value)
+
+    def _run(self, prompt: int) -> Run:
+        return Run(
+            prompt=prompt,
+            step=self.settings.max_num_batched_tokens,
+            shards=self.shards,
+            encoder_tokens=self.settings.encoder_tokens,
+            batches=self.rules.batches_in_flight(self.settings),
+        )
 
     @cached_property
     def _tables(self) -> Counter[LayerSpec]:
@@ -89,13 +93,8 @@ class Allocation:
         return Counter(group.spec for group in self.groups)
 
     def _held(self, spec: LayerSpec, tokens: int) -> int:
-        return blocks_held(
-            spec,
-            tokens - 1,
-            1,
-            shards=self.shards,
-            encoder_tokens=self.settings.encoder_tokens,
-        )
+        """While token number `tokens` is decoded, long after its prompt of one token."""
+        return self._run(1).held(spec, tokens - 1)
 
     def different_specs(self) -> tuple[LayerSpec, ...]:
         """Every different spec once, as it is allocated."""
@@ -165,12 +164,20 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
         EngineError: the engine refuses the model, a format or the parallel sizes.
     """
     rules = rules_of(version)
-    parallel.check(plan, settings)
+    parallel.check(plan, settings, rules)
     made = model_specs(plan, storage, settings, rules)
     settings = made.settings
-    groups = group_layers(made.specs, rules, hybrid_manager=not settings.disable_hybrid_kv_cache_manager)
-    if settings.context_parallel_size > 1 and len(groups) > 1:
+    groups = group_layers(
+        made.specs,
+        rules,
+        hybrid_manager=not settings.disable_hybrid_kv_cache_manager,
+        layout=settings.layout,
+    )
+    if settings.context_parallel_size > 1 and len(groups) > 1 and not rules.states_beside_shards:
         raise EngineError("vllm.cp_groups", groups=len(groups))
+    if rules.packed:
+        pages = [spec.page_size_bytes for group in groups for spec, _ in group.members]
+        check_expressible(settings.layout, pages, len(groups))
     memory = settings.available_memory_bytes
     stages = _stages(groups, made, len(plan.layers), memory or 0)
     known = memory is not None or settings.num_gpu_blocks_override is not None

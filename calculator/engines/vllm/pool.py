@@ -24,11 +24,6 @@ class Stage:
     groups: tuple[Group, ...]
     available_bytes: int
 
-    @cached_property
-    def bytes_per_block(self) -> Expression:
-        """Bytes of one block over all layers of the stage."""
-        return blocks.bytes_per_block(self.groups)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
@@ -49,12 +44,20 @@ class Pool:
         return tuple(blocks.request_bytes(stage.groups, self.settings, self.rules) for stage in self.stages)
 
     @cached_property
+    def bytes_per_block(self) -> tuple[Expression, ...]:
+        """Bytes of one block over all layers of each stage."""
+        return tuple(blocks.bytes_per_block(stage.groups, self.settings, self.rules) for stage in self.stages)
+
+    @cached_property
     def num_blocks(self) -> Expression:
         """Blocks of the pool: those of the tightest stage, or the number given."""
         override = self.settings.num_gpu_blocks_override
         if override is not None:
             return symbol("num_gpu_blocks_override", override)
-        counts = [blocks.num_blocks(stage.groups, stage.available_bytes) for stage in self.stages]
+        counts = [
+            blocks.num_blocks(stage.groups, self.settings, self.rules, stage.available_bytes)
+            for stage in self.stages
+        ]
         return min(counts, key=lambda count: count.value)
 
     @cached_property
@@ -122,7 +125,8 @@ def open_pool(stages: Sequence[Stage], settings: Settings, rules: Rules) -> Pool
         stages = [
             replace(
                 stage,
-                available_bytes=settings.num_gpu_blocks_override * int(stage.bytes_per_block.value)
+                available_bytes=settings.num_gpu_blocks_override
+                * int(blocks.bytes_per_block(stage.groups, settings, rules).value)
                 if stage.groups
                 else stage.available_bytes,
             )

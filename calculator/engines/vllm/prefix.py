@@ -16,12 +16,14 @@ class CachedGroup:
     """A group of layers and its blocks that are cached, numbered in the block size of its `spec`.
 
     Groups with equal specs are looked up together. `drafted` marks the groups of a drafter; if no group is
-    marked, a drafter concerns all.
+    marked, a drafter concerns all. `units` are boundaries inside a block that are cached, in units of the
+    block hashes (since 0.33.0).
     """
 
     spec: LayerSpec
     cached: frozenset[int]
     drafted: bool = False
+    units: frozenset[int] = frozenset()
 
     @property
     def full(self) -> bool:
@@ -31,24 +33,28 @@ class CachedGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class Hit:
-    """The reusable tokens, per group the blocks of them that hold data, and the alignment of a hit."""
+    """The reusable tokens, per group the blocks of them that hold data, and the scheduler's alignment.
+
+    A hit ends at a multiple of `ends_at` (since 0.33.0; None: of the alignment).
+    """
 
     tokens: int
     real_blocks: tuple[int, ...]
     alignment: int
+    ends_at: int | None = None
 
 
 @dataclass(frozen=True)
-class _Found:
+class Found:
     """A hit of one kind: blocks up to its end, and how many of the last of them hold data."""
 
     blocks: int
     real: int
 
-    def without(self, dropped: int) -> "_Found":
-        return _Found(self.blocks - dropped, max(0, self.real - dropped))
+    def without(self, dropped: int) -> "Found":
+        return Found(self.blocks - dropped, max(0, self.real - dropped))
 
-    def aligned(self, block_size: int, alignment: int) -> "_Found":
+    def aligned(self, block_size: int, alignment: int) -> "Found":
         """Shortened to a multiple of `alignment` tokens."""
         step = alignment // gcd(alignment, block_size)
         return self.without(self.blocks % step)
@@ -105,7 +111,7 @@ class _Lookup:
 def _fixed_point(lookups: Sequence[_Lookup], longest: int, alignment: int, count: int) -> Hit:
     """Every kind shortens the candidate until none does."""
     hit = longest
-    found: dict[int, _Found] = {}
+    found: dict[int, Found] = {}
     dropped: set[int] = set()  # each drafted kind drops its block once per candidate
     simple = len(lookups) == 2 and lookups[0].group.full
     while True:
@@ -117,7 +123,7 @@ def _fixed_point(lookups: Sequence[_Lookup], longest: int, alignment: int, count
                 continue
             drop = lookup.drafted and index not in dropped
             limit = min(current + size, longest) if drop else current
-            found[index] = _found(lookup.group.spec, lookup.cached, limit, drop=drop, alignment=alignment)
+            found[index] = found_blocks(lookup.group.spec, lookup.cached, limit, drop=drop, alignment=alignment)
             reached = found[index].blocks * size
             if drop:
                 dropped.add(index)
@@ -143,16 +149,16 @@ def _single(group: CachedGroup, longest: int, eagle: bool, shards: int) -> Hit:
     if shards > 1 and not group.full:
         raise EngineError("vllm.cp_reuse", kind=group.spec.cache.kind)
     size = group.spec.block_size * shards
-    found = _found(group.spec.resized(size), group.cached, longest, drop=eagle, alignment=size)
+    found = found_blocks(group.spec.resized(size), group.cached, longest, drop=eagle, alignment=size)
     return Hit(tokens=found.blocks * size, real_blocks=(found.real,), alignment=size)
 
 
-def _found(spec: LayerSpec, cached: frozenset[int], limit: int, *, drop: bool, alignment: int) -> _Found:
+def found_blocks(spec: LayerSpec, cached: frozenset[int], limit: int, *, drop: bool, alignment: int) -> Found:
     """The longest hit of one kind within `limit` tokens. Source: `find_longest_cache_hit` of its manager."""
     size, blocks = spec.block_size, limit // spec.block_size
     if spec.type in FULL_TYPES:
         run = _run(cached, 0, blocks)
-        return _Found(run, run).without(1 if drop and run else 0).aligned(size, alignment)
+        return Found(run, run).without(1 if drop and run else 0).aligned(size, alignment)
     if spec.type in WINDOW_TYPES:
         return _window(spec, cached, blocks, drop, alignment)
     if spec.type is SpecType.CHUNKED_LOCAL:
@@ -161,11 +167,11 @@ def _found(spec: LayerSpec, cached: frozenset[int], limit: int, *, drop: bool, a
         # What lies before the chunk of the next token counts as present.
         start = (limit - limit % (spec.chunk or 1)) // size
         run = _run(cached, start, blocks)
-        return _Found(start + run, run)
+        return Found(start + run, run)
     if spec.type is SpecType.MAMBA:
         ends = (block + 1 for block in cached if block < blocks and (block + 1) * size % alignment == 0)
         end = max(ends, default=0)
-        return _Found(end, min(end, 1))
+        return Found(end, min(end, 1))
     raise EngineError("vllm.cross_reuse")
 
 
@@ -177,7 +183,7 @@ def _run(cached: frozenset[int], start: int, end: int) -> int:
     return block - start
 
 
-def _window(spec: LayerSpec, cached: frozenset[int], blocks: int, drop: bool, alignment: int) -> _Found:
+def _window(spec: LayerSpec, cached: frozenset[int], blocks: int, drop: bool, alignment: int) -> Found:
     """From the right, the first run long enough for the window; a shorter one only from block 0."""
     size = spec.block_size
     needed = -(-((spec.window or 1) - 1) // size) + drop
@@ -189,11 +195,11 @@ def _window(spec: LayerSpec, cached: frozenset[int], blocks: int, drop: bool, al
             continue
         run, previous = run + 1, block
         if run >= needed:
-            found = _Found(block + run, run)
+            found = Found(block + run, run)
             break
     else:
         run = run if previous == 0 else 0
-        found = _Found(run, run).aligned(size, alignment)
+        found = Found(run, run).aligned(size, alignment)
     return found.without(1 if drop and found.blocks else 0).aligned(size, alignment)
 
 

@@ -6,9 +6,12 @@ Source: vLLM 0.22.0 `distributed/kv_transfer/kv_connector/v1/nixl`, `v1/kv_offlo
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import gcd
 
 from ...errors import EngineError, FieldError
-from ...explain import Expression, ceiling, least, lift, symbol
+from ...explain import Expression, ceiling, least, lift, round_up, symbol
+from .group import Group
+from .settings import Settings
 from .spec import MLA_TYPES, WINDOW_TYPES, LayerSpec, SpecType
 
 
@@ -85,6 +88,8 @@ class CpuOffload:
     block_size_factor: int  # device blocks per host block
     num_cpu_blocks: Expression
     cpu_page: Expression  # bytes of a host block on one rank
+    chunk_bytes: Expression  # bytes of a host block over all copies, rounded up to whole pages of the host
+    one_copy: bool  # whether all ranks share one
 
 
 def cpu_offload(
@@ -94,11 +99,14 @@ def cpu_offload(
     world_size: int,
     cpu_bytes_to_use: int,
     offloaded_block_size: int | None = None,
+    blocks_per_chunk: int | None = None,
+    one_copy: bool = False,
+    host_page_bytes: int = 1,
 ) -> CpuOffload:
     """⌊cpu_bytes / (bytes per block · ranks · factor)⌋ host blocks.
 
-    `cpu_bytes_to_use` is for all ranks together. Copies of a latent on several ranks are all stored. Source:
-    vLLM 0.22.0 `CPUOffloadingSpec`.
+    `cpu_bytes_to_use` is for all ranks together. Copies of a latent on several ranks are all stored, unless
+    there is `one_copy` for all (since 0.33.0). Source: vLLM 0.22.0 and 0.33.0 `CPUOffloadingSpec`.
 
     Raises:
         FieldError: a size below its least.
@@ -107,7 +115,10 @@ def cpu_offload(
     at_least(0, bytes_per_block=bytes_per_block, cpu_bytes_to_use=cpu_bytes_to_use)
     at_least(1, world_size=world_size)
     factor = 1
-    if offloaded_block_size is not None:
+    if blocks_per_chunk is not None:
+        at_least(1, blocks_per_chunk=blocks_per_chunk)
+        factor = blocks_per_chunk
+    elif offloaded_block_size is not None:
         sizes = set(block_sizes)
         if len(sizes) != 1 or offloaded_block_size < 1 or offloaded_block_size % min(sizes):
             raise EngineError(
@@ -117,9 +128,36 @@ def cpu_offload(
     page = symbol("block", bytes_per_block)
     if factor > 1:
         page = page * symbol("factor", factor)
-    everywhere = page if world_size == 1 else page * symbol("ranks", world_size)
-    blocks = symbol("cpu_bytes", cpu_bytes_to_use) // everywhere if everywhere.value else lift(0)
-    return CpuOffload(block_size_factor=factor, num_cpu_blocks=blocks, cpu_page=page)
+    chunk = page if one_copy or world_size == 1 else page * symbol("ranks", world_size)
+    if chunk.value % host_page_bytes:
+        chunk = round_up(chunk, symbol("host_page", host_page_bytes))
+    blocks = symbol("cpu_bytes", cpu_bytes_to_use) // chunk if chunk.value else lift(0)
+    return CpuOffload(
+        block_size_factor=factor, num_cpu_blocks=blocks, cpu_page=page, chunk_bytes=chunk, one_copy=one_copy
+    )
+
+
+def copies(groups: Sequence[Group], tp: int, dcp: int) -> int:
+    """Consecutive TP ranks that hold the same bytes of every layer.
+
+    Source: vLLM 0.33.0 `kv_cache_groups_tp_replicas`.
+    """
+    found = [
+        1 if spec.tp_shards is None or (dcp > 1 and spec.dcp_sharded) else max(1, tp // spec.tp_shards)
+        for group in groups
+        for spec, _ in group.members
+    ]
+    return gcd(tp, *found) if found else 1
+
+
+def one_host_copy(groups: Sequence[Group], settings: Settings, tp: int, world_size: int) -> bool:
+    """Whether all ranks share one host copy: latents under tensor parallelism alone, on one machine.
+
+    Source: vLLM 0.33.0 `distributed/kv_transfer/kv_connector/v1/offloading/config.py`.
+    """
+    latents = any(spec.type in MLA_TYPES for group in groups for spec, _ in group.members)
+    alone = settings.context_parallel_size == 1 and world_size == tp
+    return latents and tp > 1 and alone and copies(groups, tp, 1) == tp
 
 
 def at_least(lowest: int, **fields: int) -> None:

@@ -16,6 +16,30 @@ class MambaMode(StrEnum):
     ALL = "all"
 
 
+class CacheLayout(StrEnum):
+    """The order of a cache's axes in memory, the outermost first; in the engine's order (since 0.33.0).
+
+    L layer, B block, H head slot, N token, C content. Source: vLLM 0.33.0 `v1/kv_cache_layout.py`.
+    """
+
+    LBHNC = "LBHNC"
+    LBNHC = "LBNHC"
+    LHBNC = "LHBNC"
+    BLHNC = "BLHNC"
+    BLNHC = "BLNHC"
+    BHLNC = "BHLNC"
+
+    @property
+    def block_outer(self) -> bool:
+        """Whether the pages of all layers lie side by side in every block."""
+        return self.value[0] == "B"
+
+    @property
+    def whole_pages(self) -> bool:
+        """Whether a page of one layer is one run of bytes."""
+        return set(self.value[:2]) == {"L", "B"}
+
+
 def optional(lowest: int, highest: int) -> Any:
     """A whole number in bounds, or None for what the engine chooses."""
     return size(lowest, highest, default=None)
@@ -50,6 +74,12 @@ class Settings:
     auto_fit_max_model_len: bool = False
     kernel_block_size: int = size(1, 2**16, default=16)
     mamba_chunk_size: int = size(1, 2**16, default=256)
+    kv_cache_layout: CacheLayout | None = None
+    async_scheduling: bool = True
+    v2_model_runner: bool = True
+    max_concurrent_batches: int | None = optional(1, 1024)
+    num_prefill_lookahead_tokens: int = size(0, 1024, default=0)
+    fp4_indexer: bool = False
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -65,6 +95,21 @@ class Settings:
                 )
             if not lowest <= value <= highest:
                 raise FieldError("error.range", field=item.name, value=value, lowest=lowest, highest=highest)
+
+    @property
+    def layout(self) -> CacheLayout:
+        """The layout, that of most backends where none is chosen."""
+        return self.kv_cache_layout or CacheLayout.LBNHC
+
+    @property
+    def batches(self) -> int:
+        """Batches that are scheduled at once. Source: vLLM 0.33.0 `config/vllm.py` max_concurrent_batches."""
+        if self.max_concurrent_batches is not None:
+            return self.max_concurrent_batches
+        stages = self.pipeline_parallel_size
+        if self.async_scheduling and self.v2_model_runner:
+            return stages + 1
+        return 2 if self.async_scheduling and stages == 1 else stages
 
     @property
     def encoder_tokens(self) -> int:

@@ -95,7 +95,7 @@ UNFORGETTING = {
     SpecType.SLIDING_WINDOW_MLA: SpecType.MLA,
 }
 
-V4_RECORDS = (FP8_V4, FP8_V41, FP4_V41)
+V4_RECORDS = frozenset({FP8_V4.name, FP8_V41.name, FP4_V41.name})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class LayerSpec:
     Since 0.33.0: `packed`, the attention backend packs the page, so that scales lie inside it and TurboQuant
     needs no class of its own; `replicated`, decode context parallelism does not share out its tokens;
     `tp_shards`, how many different parts tensor parallelism makes of it (None: not known); `states_per_token`
-    entries of each token; `planes`, slots of a page that are not those of its heads; `stride_bytes` or
+    entries of each token; `own`, a format that the model code gives this cache; `planes`, slots of a page that are not those of its heads; `stride_bytes` or
     `stride_kernel_block`, what the distance of two blocks must be a multiple of: bytes, or pages of a kernel's
     tokens; `indexer` and `leads_indexer`, the role of a latent beside sparse attention; `retained_tokens` that
     a window keeps beyond its own; `replayed`, a window that is recomputed instead of reused;
@@ -130,6 +130,7 @@ class LayerSpec:
     replicated: bool = False
     tp_shards: int | None = None
     states_per_token: int = 1
+    own: StorageFormat | None = None
     planes: int | None = None
     stride_bytes: int | None = None
     stride_kernel_block: int | None = None
@@ -145,7 +146,7 @@ class LayerSpec:
         """The class that the engine makes for this layer."""
         if isinstance(self.cache, State):
             return SpecType.MAMBA
-        own = TYPES[type(self.cache)]
+        own = next(TYPES[kind] for kind in type(self.cache).__mro__ if kind in TYPES)
         if self.unforgetting:
             return UNFORGETTING[own]
         if own is SpecType.FULL and isinstance(self.format, TurboQuant) and not self.packed:
@@ -155,7 +156,7 @@ class LayerSpec:
     @property
     def format(self) -> StorageFormat:
         """How elements become bytes."""
-        return self.cache.stored_in(self.storage)
+        return self.own or self.cache.stored_in(self.storage)
 
     @property
     def window(self) -> int | None:
@@ -170,7 +171,7 @@ class LayerSpec:
     @property
     def model_version(self) -> str | None:
         """`deepseek_v4` for its records."""
-        return "deepseek_v4" if self.format in V4_RECORDS else None
+        return "deepseek_v4" if self.format.name in V4_RECORDS else None
 
     @property
     def dcp_sharded(self) -> bool:
