@@ -25,7 +25,9 @@ def largest_group(groups: Groups, layout: CacheLayout) -> Expression:
         return max((_sum(group, strides=True) for group in here), key=lambda size: size.value)
     widest = max((_sum(group, strides=False) for group in here), key=lambda size: size.value)
     aligned = lcm(*(spec.stride_alignment for group in here for spec, _ in group.members))
-    return widest if widest.value % aligned == 0 else round_up(symbol("group", widest), symbol("align", aligned))
+    return (
+        widest if widest.value % aligned == 0 else round_up(symbol("group", widest), symbol("align", aligned))
+    )
 
 
 def in_tuples(groups: Groups, layout: CacheLayout) -> Expression:
@@ -34,7 +36,7 @@ def in_tuples(groups: Groups, layout: CacheLayout) -> Expression:
 
 
 def in_tuples_here(groups: Groups, layout: CacheLayout) -> Expression:
-    """What 0.22.0 divides its memory by: of DeepSeek-V4 only the tuples of groups with layers on the stage."""
+    """What 0.22.0 divides its memory by: of DeepSeek-V4 the tuples of groups with layers on the stage."""
     if not _deepseek_v4(groups):
         return largest_group(groups, layout)
     return _tuples(groups, [group for group in groups if group.present])

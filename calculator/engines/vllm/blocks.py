@@ -47,7 +47,11 @@ def request_bytes(groups: Groups, settings: Settings, rules: Rules) -> Expressio
 def needed_bytes(groups: Groups, settings: Settings, rules: Rules) -> Expression:
     """What the fit check compares with the memory."""
     request, beside = request_bytes(groups, settings, rules), rules.blocks_beside_requests
-    return request if not beside else request + beside * symbol("block", bytes_per_block(groups, settings, rules))
+    return (
+        request
+        if not beside
+        else request + beside * symbol("block", bytes_per_block(groups, settings, rules))
+    )
 
 
 def fits(groups: Groups, settings: Settings, rules: Rules, available_bytes: int) -> bool:

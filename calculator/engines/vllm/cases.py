@@ -136,8 +136,7 @@ def _stages(given: Fields, rules: Rules) -> tuple[list[LayerSpec], list[frozense
     """All layers in model order, and the numbers of those of each worker."""
     drafts = given.get("config", {}).get("num_prefill_lookahead_tokens", 0)
     specs = {
-        name: _retaining(layer_spec(spec, rules), max(0, drafts - 1))
-        for name, spec in given["specs"].items()
+        name: _retaining(layer_spec(spec, rules), max(0, drafts - 1)) for name, spec in given["specs"].items()
     }
     workers = given.get("workers") or [given["layers"]]
     layers: list[LayerSpec] = []
@@ -262,7 +261,11 @@ def prefix_hit(given: Fields, version: str) -> Fields:
         prefix.CachedGroup(spec=spec, cached=frozenset(cached), units=frozenset(inside))
         for spec, cached, inside in zip(specs, given["cached_block_indices"], units, strict=True)
     ]
-    longest, eagle, shards = given["max_cache_hit_length"], given.get("use_eagle", False), _shards(chosen, rules)
+    longest, eagle, shards = (
+        given["max_cache_hit_length"],
+        given.get("use_eagle", False),
+        _shards(chosen, rules),
+    )
     if not rules.fine_grained_hits:
         hit = prefix.common_hit(groups, longest, eagle=eagle, context_parallel_size=shards)
     else:
@@ -367,20 +370,22 @@ def nixl_block(given: Fields, version: str) -> Fields:
 
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], str], Mapping[str, Any]]] = {
     **newest_cases.RUNNERS,
-    **{runner.__name__: runner
-    for runner in (
-        spec_page,
-        spec_max_memory,
-        num_kv_heads,
-        pp_indices,
-        turboquant_slot,
-        mamba_state,
-        hybrid_align,
-        kv_cache_config,
-        blocks_held,
-        prefix_hit,
-        resolve_block_sizes,
-        cpu_offload,
-        nixl_block,
-    )},
+    **{
+        runner.__name__: runner
+        for runner in (
+            spec_page,
+            spec_max_memory,
+            num_kv_heads,
+            pp_indices,
+            turboquant_slot,
+            mamba_state,
+            hybrid_align,
+            kv_cache_config,
+            blocks_held,
+            prefix_hit,
+            resolve_block_sizes,
+            cpu_offload,
+            nixl_block,
+        )
+    },
 }

@@ -98,8 +98,9 @@ class _Search:
 
     def run(self, longest: int, count: int, scheduler: int) -> Hit:
         """Every kind shortens the candidate until none does."""
-        hit, reached = longest, {}
-        real: dict[int, int] = {}
+        hit = longest
+        reached: dict[int, int] = {}  # tokens by kind
+        real: dict[int, int] = {}  # blocks that hold data by kind
         dropped: set[int] = set()  # each drafted kind drops its tokens once per candidate
         simple = len(self.lookups) == 2 and self.lookups[0].full
         while True:
@@ -222,7 +223,9 @@ def resolve_block_sizes(
         return whole, whole, whole
     sizes = [_block(spec, context_parallel_size) for spec in specs]
     scheduler = lcm(*sizes)
-    apart = any(spec.type is SpecType.MAMBA and spec.mamba_cache_mode is not MambaMode.ALIGN for spec in specs)
+    apart = any(
+        spec.type is SpecType.MAMBA and spec.mamba_cache_mode is not MambaMode.ALIGN for spec in specs
+    )
     if apart or not hashes_used:
         return scheduler, scheduler, scheduler
     hashing = [size for size, spec in zip(sizes, specs, strict=True) if spec.prefix_cached] or sizes

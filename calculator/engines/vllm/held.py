@@ -158,7 +158,9 @@ def _turns(run: Run, spec: LayerSpec, first: int, count: int) -> list[int]:
     last = first + count - 1
     block = spec.block_size * run.shards
     opens = first + max(0, run.prompt + getattr(spec.cache, "reference_window", 1) - run.start(first))
-    return sorted({first, last} | set(range(min(opens, last), min(opens + 3 * block + run.batches, last) + 1)))
+    return sorted(
+        {first, last} | set(range(min(opens, last), min(opens + 3 * block + run.batches, last) + 1))
+    )
 
 
 def _reach(spec: LayerSpec) -> int:

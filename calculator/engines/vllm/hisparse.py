@@ -31,7 +31,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class HiSparse:
-    """What is chosen: the host pool, the indexer's top-k, rows kept on the device per request, draft tokens."""
+    """What is chosen: the host pool, the indexer's top-k, rows on the device per request, draft tokens."""
 
     host_pool_gib: float
     index_topk: int

@@ -295,9 +295,7 @@ def token_page(given: Fields, rules: Rules) -> int:
         cache, kv = MLA(kv_lora_rank=heads * width, qk_rope_head_dim=0), stored_elements(kv)
     else:
         cache = FullAttention(num_kv_heads=heads, head_size=width, head_size_v=width)
-    return LayerSpec(
-        cache=cache, storage=Storage(kv=kv), block_size=1, packed=rules.packed
-    ).page_size_bytes
+    return LayerSpec(cache=cache, storage=Storage(kv=kv), block_size=1, packed=rules.packed).page_size_bytes
 
 
 def stored_elements(kv: StorageFormat) -> StorageFormat:

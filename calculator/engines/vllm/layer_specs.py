@@ -85,7 +85,9 @@ class SpecMaker:
                 case MLA():
                     yield self._latent(cache, sparse=sparse)
                 case IndexKey():
-                    yield replace(self._plain(cache), indexer=True, tp_shards=1, own=self._index_format(cache))
+                    yield replace(
+                        self._plain(cache), indexer=True, tp_shards=1, own=self._index_format
+                    )
                 case _:
                     yield self._plain(cache)
 
@@ -120,9 +122,10 @@ class SpecMaker:
             leads_indexer=sparse,
         )
 
-    def _index_format(self, cache: Cache) -> StorageFormat | None:
+    @property
+    def _index_format(self) -> StorageFormat | None:
         """Index keys in four bits, an option that only newer versions allocate."""
-        return FP4_INDEX if self.settings.fp4_indexer and self.rules.packed and not self.v41 else None
+        return FP4_INDEX if self.settings.fp4_indexer and self.rules.packed else None
 
     def _state(self, state: State) -> LayerSpec:
         settings, alignment = self.settings, self.alignment
@@ -154,7 +157,7 @@ class SpecMaker:
             raise EngineError("vllm.block", block_size=block_size, ratio=cache.tokens_per_unit)
         if isinstance(cache, CompressedIndexKey):
             made = self._v4_spec(cache, block_size, V4_ALIGNMENT, None)
-            return replace(made, own=self._index_format(cache))
+            return replace(made, own=self._index_format)
         return self._v4_spec(cache, block_size, V4_ALIGNMENT, dtype)
 
     def _v41(self, cache: Cache) -> LayerSpec:

@@ -10,7 +10,6 @@ from ...errors import EngineError
 from .settings import CacheLayout
 from .spec import LayerSpec, SpecType
 
-
 # What is preferred where no backend asks for an order.
 PREFERRED = (
     CacheLayout.LBNHC,

@@ -185,5 +185,3 @@ def _unquantised_layers(plan: ModelPlan, storage: Storage) -> frozenset[int]:
 
 def _with_ends(storage: Storage, ends: bool) -> Storage:
     return replace(storage, kv=BF16) if ends and isinstance(storage.kv, TurboQuant) else storage
-
-

@@ -106,7 +106,11 @@ def packed_spec(given: Fields, element: StorageFormat) -> LayerSpec:
     stride = given.get("block_stride_alignment")
     if backend == "FLASHMLA_SPARSE":
         rows = mode == "NONE" or given.get("gpu_family", SM100) == SM100
-        return replace(spec, stride_bytes=int(spec.content.value)) if rows else replace(spec, stride_kernel_block=64)
+        return (
+            replace(spec, stride_bytes=int(spec.content.value))
+            if rows
+            else replace(spec, stride_kernel_block=64)
+        )
     if isinstance(stride, str):
         return replace(spec, stride_kernel_block=int(stride.removeprefix("multiple_of:")))
     return replace(spec, stride_bytes=stride)
@@ -185,5 +189,5 @@ def _value_size(given: Fields) -> int:
     flat = backend == "FLASHINFER" and mode == "NVFP4"
     differ = key != value if not flat else (key // 2 + key // 16) != (value // 2 + value // 16)
     if differ and (flat or backend == "B12X"):
-        raise EngineError("vllm.packed_widths", key=key, value=value, backend=backend)
+        raise EngineError("vllm.packed_widths", width=key, value=value, backend=backend)
     return int(value)

@@ -52,6 +52,7 @@ class Found:
     real: int
 
     def without(self, dropped: int) -> "Found":
+        """Some blocks shorter."""
         return Found(self.blocks - dropped, max(0, self.real - dropped))
 
     def aligned(self, block_size: int, alignment: int) -> "Found":
@@ -123,7 +124,9 @@ def _fixed_point(lookups: Sequence[_Lookup], longest: int, alignment: int, count
                 continue
             drop = lookup.drafted and index not in dropped
             limit = min(current + size, longest) if drop else current
-            found[index] = found_blocks(lookup.group.spec, lookup.cached, limit, drop=drop, alignment=alignment)
+            found[index] = found_blocks(
+                lookup.group.spec, lookup.cached, limit, drop=drop, alignment=alignment
+            )
             reached = found[index].blocks * size
             if drop:
                 dropped.add(index)

@@ -50,11 +50,9 @@ def losing_quantisation(spec: LayerSpec, full: Sequence[int]) -> LayerSpec:
 
 
 def keeping_all_else(spec: LayerSpec, full: Sequence[int]) -> LayerSpec:
-    """0.33.0: all take the blocks of full attention, if these are of one size, and padding grows with them."""
+    """0.33.0: all take the blocks of full attention, if of one size, and padding grows with them."""
     block_size = full[0] if len(set(full)) == 1 else spec.block_size
     padded = spec.page_size_padded
     if padded is not None:
         padded = max(padded, int(spec.real_page.value) * block_size // spec.block_size)
-    return replace(
-        spec, unforgetting=True, block_size=block_size, page_size_padded=padded, retained_tokens=0
-    )
+    return replace(spec, unforgetting=True, block_size=block_size, page_size_padded=padded, retained_tokens=0)

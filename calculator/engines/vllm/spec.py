@@ -100,45 +100,34 @@ V4_RECORDS = frozenset({FP8_V4.name, FP8_V41.name, FP4_V41.name})
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSpec:
-    """The cache of one layer on one of `tp` ranks, in blocks of `block_size` tokens.
-
-    `alignment` rounds a page up to a multiple of bytes; `page_size_padded` is a page given from outside.
-    `cache_dtype` is the user's cache dtype that MLA specs carry: two of them are equal only with equal ones.
-    `unforgetting` marks a window or chunk that the engine treats as full attention.
-
-    Since 0.33.0: `packed`, the attention backend packs the page, so that scales lie inside it and TurboQuant
-    needs no class of its own; `replicated`, decode context parallelism does not share out its tokens;
-    `tp_shards`, how many different parts tensor parallelism makes of it (None: not known); `states_per_token`
-    entries of each token; `own`, a format that the model code gives this cache; `planes`, slots of a page that are not those of its heads; `stride_bytes` or
-    `stride_kernel_block`, what the distance of two blocks must be a multiple of: bytes, or pages of a kernel's
-    tokens; `indexer` and `leads_indexer`, the role of a latent beside sparse attention; `retained_tokens` that
-    a window keeps beyond its own; `replayed`, a window that is recomputed instead of reused;
-    `checkpoint_blocks` and `checkpoint_alignment` of a state that can be exported inside a prefill.
-    """
+    """The cache of one layer on one of `tp` ranks, in blocks of `block_size` tokens."""
 
     cache: Cache
     storage: Storage
     tp: int = 1
     block_size: int
-    alignment: int | None = None
-    page_size_padded: int | None = None
+    alignment: int | None = None  # rounds a page up to a multiple of bytes
+    page_size_padded: int | None = None  # a page given from outside
+    # The user's cache dtype that MLA specs carry: two of them are equal only with equal ones.
     cache_dtype: str | None = None
     mamba_cache_mode: MambaMode = MambaMode.NONE
     num_speculative_blocks: int = 0
-    unforgetting: bool = False
+    unforgetting: bool = False  # a window or chunk that the engine treats as full attention
+    # Since 0.33.0. The attention backend packs a page: scales lie in it, TurboQuant has no own class.
     packed: bool = False
-    replicated: bool = False
-    tp_shards: int | None = None
-    states_per_token: int = 1
-    own: StorageFormat | None = None
-    planes: int | None = None
+    replicated: bool = False  # decode context parallelism does not share out its tokens
+    tp_shards: int | None = None  # how many different parts tensor parallelism makes of it, where known
+    states_per_token: int = 1  # entries of each token
+    own: StorageFormat | None = None  # a format that the model code gives this cache
+    planes: int | None = None  # slots of a page that are not those of its heads
+    # What the distance of two blocks is a multiple of: bytes, or pages of so many tokens.
     stride_bytes: int | None = None
     stride_kernel_block: int | None = None
-    indexer: bool = False
-    leads_indexer: bool = False
-    retained_tokens: int = 0
-    replayed: bool = False
-    checkpoint_blocks: int = 0
+    indexer: bool = False  # index keys beside sparse attention
+    leads_indexer: bool = False  # a latent whose layer has an indexer of its own
+    retained_tokens: int = 0  # that a window keeps beyond its own
+    replayed: bool = False  # a window that is recomputed instead of reused
+    checkpoint_blocks: int = 0  # of a state that can be exported inside a prefill
     checkpoint_alignment: int | None = None
 
     @cached_property

@@ -31,10 +31,14 @@ def latent_page_bytes(block_size, ratio, rank, rope, *, packed, align=1):
 
 
 class Request:
-    """A block table as the engine keeps it: blocks in front of what is needed become None."""
+    """A block table as the engine keeps it: blocks in front of what is needed become None.
 
-    def __init__(self, block_size, *, window=None, chunk=None, drafts=None):
-        self.block_size, self.window, self.chunk, self.drafts = block_size, window, chunk, drafts
+    `kept`: the prompt stays, and so many of the generated tokens.
+    """
+
+    def __init__(self, block_size, *, window=None, chunk=None, drafts=None, kept=None):
+        self.block_size, self.window, self.chunk = block_size, window, chunk
+        self.drafts, self.kept = drafts, kept
         self.table = []
 
     def needed_from(self, computed):
@@ -50,25 +54,38 @@ class Request:
             return max(0, computed - self.drafts - 1)
         return 0
 
-    def step(self, computed, new):
+    def freed(self, number, processed, prompt):
+        """Whether a block holds nothing that is needed after `processed` tokens."""
+        first, end = number * self.block_size, (number + 1) * self.block_size
+        if self.kept is not None:
+            return first >= prompt and end <= processed - self.kept
+        return end <= self.needed_from(processed)
+
+    def step(self, computed, new, processed, prompt):
         """Blocks held while `new` tokens are computed."""
         for number in range(len(self.table)):
-            if (number + 1) * self.block_size <= self.needed_from(computed):
+            if self.freed(number, processed, prompt):
                 self.table[number] = None
         while len(self.table) * self.block_size < computed + new + (self.drafts or 0) * self.block_size:
             self.table.append("block")
         return sum(entry is not None for entry in self.table)
 
-    def run(self, prompt, step, output):
-        """(peak while the prompt is computed, peak while decoding, blocks at the end)."""
-        computed, prefill, decode, last = 0, 0, 0, 0
-        while computed < prompt:
-            new = min(step, prompt - computed)
-            last = self.step(computed, new)
-            computed, prefill = computed + new, max(prefill, last)
-        for _token in range(output):
-            last = self.step(computed, 1)
-            computed, decode = computed + 1, max(decode, last)
+    def run(self, prompt, step, output, batches=1):
+        """(peak while the prompt is computed, peak while decoding, blocks at the end).
+
+        With several `batches` under way blocks are freed by what the steps before them have processed.
+        """
+        computed, prefill, decode, last, starts = 0, 0, 0, 0, []
+        while computed < prompt + output:
+            new = min(step, prompt - computed) if computed < prompt else 1
+            starts.append(computed)
+            processed = starts[-batches] if len(starts) >= batches else 0
+            last = self.step(computed, new, processed, prompt)
+            if computed < prompt:
+                prefill = max(prefill, last)
+            else:
+                decode = max(decode, last)
+            computed += new
         return prefill, decode, last
 
 

@@ -1,4 +1,5 @@
 import json
+from functools import cache
 from importlib.resources import files
 
 import pytest
@@ -8,26 +9,30 @@ from calculator.engines.vllm import VERSIONS
 from calculator.engines.vllm.cases import RUNNERS
 from calculator.errors import FieldError
 
-FILE = files("calculator") / "golden" / "vllm-0.22.0.json"
-CONTENT = json.loads(FILE.read_text(encoding="utf-8"))
+FILES = {version: files("calculator") / "golden" / f"vllm-{version}.json" for version in VERSIONS}
+CONTENT = {version: json.loads(file.read_text(encoding="utf-8")) for version, file in FILES.items()}
 
 
-@pytest.fixture(scope="module")
-def report():
-    return check(FILE)
+@cache
+def report(version):
+    return check(FILES[version])
 
 
-@pytest.mark.parametrize("case", [case["id"] for case in CONTENT["cases"]])
-def test_the_engine_says_the_same(report, case):
-    assert [found for found in report.differences if found.case == case] == []
+@pytest.mark.parametrize(
+    ("version", "case"),
+    [(version, case["id"]) for version, content in CONTENT.items() for case in content["cases"]],
+)
+def test_the_engine_says_the_same(version, case):
+    assert [found for found in report(version).differences if found.case == case] == []
 
 
 def test_every_kind_of_case_is_known():
-    assert set(RUNNERS) == set(CONTENT["glossary"]["kind"])
+    assert set(RUNNERS) == {kind for content in CONTENT.values() for kind in content["glossary"]["kind"]}
 
 
 @pytest.mark.parametrize("kind", sorted(RUNNERS))
 def test_every_runner_takes_a_version(kind):
-    given = next(case["input"] for case in CONTENT["cases"] if case["kind"] == kind)
+    cases = [case for content in CONTENT.values() for case in content["cases"]]
+    given = next(case["input"] for case in cases if case["kind"] == kind)
     with pytest.raises(FieldError, match=VERSIONS[0]):
         RUNNERS[kind](given, "0.1")

@@ -176,7 +176,7 @@ def test_pipeline_stages_share_the_tightest_pool():
     found = allocated(
         [FULL] * 61, pipeline_parallel_size=2, max_model_len=32_768, available_memory_bytes=40 * GIB
     )
-    assert [stage.bytes_per_block.value for stage in found.stages] == [31 * 65_536, 30 * 65_536]
+    assert [page.value for page in found.pool.bytes_per_block] == [31 * 65_536, 30 * 65_536]
     assert found.pool.num_blocks.value == 21_140
     assert found.widest is found.stages[0]
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from calculator.caches import MLA, ChunkedLocal, FullAttention, SlidingWindow, SlidingWindowMLA
 from calculator.engines.vllm import blocks
+from calculator.engines.vllm.block_bytes import tensors
 from calculator.engines.vllm.deepseek_v4 import least_padding
 from calculator.engines.vllm.grouping import group_layers
 from calculator.engines.vllm.hybrid import align
@@ -93,7 +94,7 @@ def test_one_type_of_different_pages_is_a_container(layers):
     (group,) = group_layers(layers, RULES)
     assert group.container
     assert group.page.value == sum(layer.page_size_bytes for layer in layers)
-    assert blocks.tensors([group]) == tuple(group.page_counts.items())
+    assert tensors([group]) == tuple(group.page_counts.items())
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_one_type_of_different_pages_is_a_container(layers):
 def test_windows_beside_full_attention(windows, full, sizes):
     groups = group_layers([spec(WINDOW)] * windows + [spec()] * full, RULES)
     assert [group.num_layers for group in groups] == sizes
-    assert max(sizes) * 65_536 == blocks.bytes_per_block(groups).value
+    assert max(sizes) * 65_536 == blocks.bytes_per_block(groups, Settings(), RULES).value
 
 
 def test_a_group_takes_every_so_manyth_layer():
@@ -213,15 +214,15 @@ SPECS = {
 def test_deepseek_v4(ratios, memory, per_block, num_blocks, request_bytes):
     groups = group_layers([layer for ratio in ratios for layer in SPECS[ratio]], RULES)
     found = pool(groups, memory, max_model_len=1_048_576)
-    assert found.stages[0].bytes_per_block.value == per_block
+    assert found.bytes_per_block[0].value == per_block
     assert found.num_blocks.value == num_blocks
     assert found.request_bytes[0].value == request_bytes
 
 
 def test_least_padding_prefers_the_larger():
-    assert least_padding([21, 43, 21, 20]) == 22
-    assert least_padding([30, 61, 30, 31]) == 31
-    assert least_padding([2, 2]) == 2
+    assert least_padding([21, 43, 21, 20], 21) == 22
+    assert least_padding([30, 61, 30, 31], 30) == 31
+    assert least_padding([2, 2], 2) == 2
 
 
 @pytest.mark.parametrize(
@@ -304,8 +305,8 @@ def test_a_number_of_blocks_replaces_the_memory():
 def test_a_model_without_a_cache():
     found = pool([], 100, num_gpu_blocks_override=7)
     assert (found.fits, found.stages[0].available_bytes) == (True, 100)
-    assert blocks.num_blocks([], 5).value == 1
-    assert (blocks.bytes_per_block([]).value, blocks.tensors([])) == (0, ())
+    assert blocks.num_blocks([], Settings(), RULES, 5).value == 1
+    assert (blocks.bytes_per_block([], Settings(), RULES).value, tensors([])) == (0, ())
 
 
 def test_requests_without_blocks_cannot_be_counted():
@@ -330,16 +331,17 @@ def test_stages_and_a_v4_group_that_one_has_nothing_of():
     ]
     found = open_pool(halves, Settings(max_model_len=1_000), RULES)
     assert [group.present for group in halves[0].groups].count(False) == 1
-    assert found.num_blocks.value == min(blocks.num_blocks(stage.groups, GIB).value for stage in halves)
+    counts = [blocks.num_blocks(stage.groups, Settings(), RULES, GIB).value for stage in halves]
+    assert found.num_blocks.value == min(counts)
 
 
 @quick(max_examples=30)
 @given(st.lists(st.sampled_from([spec(), spec(HALF)]), min_size=1, max_size=6), st.integers(0, 10**7))
 def test_blocks_are_what_fits_into_the_memory(layers, available):
     groups = group_layers(layers, RULES)
-    count = blocks.num_blocks(groups, available).value
+    count = blocks.num_blocks(groups, Settings(), RULES, available).value
     assert count == naive.pool_blocks(available, [layer.page_size_bytes for layer in layers])
-    assert count * blocks.bytes_per_block(groups).value <= available
+    assert count * blocks.bytes_per_block(groups, Settings(), RULES).value <= available
 
 
 @quick(max_examples=30)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from calculator.caches import MLA, ChunkedLocal, FullAttention, SlidingWindow
+from calculator.caches import MLA, ChunkedLocal, FullAttention, ReferenceWindow, SlidingWindow
 from calculator.engines.vllm.growth import admission_cap, request_bytes, request_pages
-from calculator.engines.vllm.held import blocks_held, decode_peak, prefill_peak
+from calculator.engines.vllm.held import Run, blocks_held
 from calculator.engines.vllm.progression import floor_sum, greatest_residue, reaches
 from calculator.engines.vllm.settings import MambaMode, Settings
 from calculator.engines.vllm.spec import SpecType
@@ -180,6 +180,23 @@ LAYERS = st.one_of(
         st.integers(1, 40),
     ),
     st.builds(
+        lambda block, window, retained: (
+            spec(SlidingWindow(**HEADS, sliding_window=window), block, retained_tokens=retained),
+            naive.Request(block, window=window + retained),
+        ),
+        small,
+        st.integers(1, 40),
+        st.integers(0, 5),
+    ),
+    st.builds(
+        lambda block, window: (
+            spec(ReferenceWindow(**HEADS, reference_window=window), block),
+            naive.Request(block, kept=window),
+        ),
+        small,
+        st.integers(1, 40),
+    ),
+    st.builds(
         lambda block, drafts, mode: (
             spec(GDN, block, num_speculative_blocks=drafts, mamba_cache_mode=mode),
             naive.Request(block, drafts=drafts),
@@ -191,13 +208,16 @@ LAYERS = st.one_of(
 )
 
 
-@given(LAYERS, st.integers(1, 90), st.integers(1, 30), st.integers(0, 50))
-def test_blocks_held_as_in_a_block_table(layers, prompt, step, output):
+@given(LAYERS, st.integers(1, 90), st.integers(1, 30), st.integers(0, 50), st.integers(1, 4))
+def test_blocks_held_as_in_a_block_table(layers, prompt, step, output, batches):
     layer, request = layers
-    prefill, decode, last = request.run(prompt, step, output)
-    assert prefill_peak(layer, prompt, step) == prefill
-    assert decode_peak(layer, prompt, output) == decode
-    if output:
+    assume(batches == 1 or request.drafts is None)  # states are freed otherwise while batches overlap
+    prefill, decode, last = request.run(prompt, step, output, batches)
+    run = Run(prompt=prompt, step=step, batches=batches)
+    assert run.prefill_peak(layer) == prefill
+    assert run.decode_peak(layer, output) == decode
+    assert run.held(layer, run.chunks + output - 1) == last
+    if output and batches == 1 and request.kept is None:
         assert blocks_held(layer, prompt + output - 1, 1) == last
 
 
@@ -207,7 +227,7 @@ def test_the_cap_is_never_exceeded(layers, prompt, step):
     cap = admission_cap(layer, Settings(max_model_len=prompt, max_num_batched_tokens=step), RULES)
     # The engine's cap of a chunk has no block for one that begins inside a block.
     assume(cap is not None and (layer.chunk is None or layer.chunk % layer.block_size == 0))
-    assert prefill_peak(layer, prompt, step) <= cap.value
+    assert Run(prompt=prompt, step=step).prefill_peak(layer) <= cap.value
 
 
 @given(LAYERS, st.integers(1, 200), st.integers(1, 30))
@@ -224,27 +244,30 @@ def test_aligned_states_keep_the_last_and_the_current_one():
     layer = spec(GDN, 16, num_speculative_blocks=1, mamba_cache_mode=MambaMode.ALIGN)
     assert blocks_held(layer, 0, 160) == 2
     assert blocks_held(layer, 160, 160) == 3
-    assert prefill_peak(layer, 160, 160) == 2
-    assert prefill_peak(layer, 480, 160) == 3
-    assert decode_peak(layer, 480, 40) == 3
+    assert Run(prompt=160, step=160).prefill_peak(layer) == 2
+    assert Run(prompt=480, step=160).prefill_peak(layer) == 3
+    assert Run(prompt=480, step=480).decode_peak(layer, 40) == 3
 
 
 def test_chunks_that_begin_inside_a_block():
     layer = spec(ChunkedLocal(**HEADS, attention_chunk_size=10), 4)
     prefill, decode, _ = naive.Request(4, chunk=10).run(95, 7, 30)
-    assert (prefill_peak(layer, 95, 7), decode_peak(layer, 95, 30)) == (prefill, decode)
+    assert (Run(prompt=95, step=7).prefill_peak(layer), Run(prompt=95, step=95).decode_peak(layer, 30)) == (
+        prefill,
+        decode,
+    )
 
 
 def test_the_documents_window_while_decoding():
     layer = spec(SlidingWindow(**HEADS, sliding_window=4096))
-    assert prefill_peak(layer, 20_000, 2_048) == 384
-    assert decode_peak(layer, 20_000, 100) == 257
+    assert Run(prompt=20_000, step=2_048).prefill_peak(layer) == 384
+    assert Run(prompt=20_000, step=20_000).decode_peak(layer, 100) == 257
     assert {blocks_held(layer, 20_000 + token, 1) for token in range(64)} == {256, 257}
 
 
 def test_layers_beside_the_decoder():
     assert blocks_held(spec(CROSS), 500, 1, encoder_tokens=1_500) == 94
-    assert decode_peak(spec(CROSS), 500, 10, encoder_tokens=1_500) == 94
+    assert Run(prompt=500, step=500, encoder_tokens=1_500).decode_peak(spec(CROSS), 10) == 94
     assert blocks_held(spec(ENCODER), 500, 1) == 0
 
 
