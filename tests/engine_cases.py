@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
+from calculator.engines import sglang, vllm
+
 DTYPES = {"bfloat16": "bf16", "uint8": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "fp4_e2m1": "fp4_e2m1"}
 QUANTS = {None: None, "NVFP4": "nvfp4", "FP8_PER_TENSOR": "fp8"}
 
@@ -13,13 +15,13 @@ Expressed = tuple[str, dict[str, object], dict[str, object]]  # id, choices by f
 
 def expressed() -> Iterator[Expressed]:
     """Every case of plain attention, latents, indexers and windows with one set of heads."""
-    for case in _cases("vllm-0.22.0"):
-        if case["kind"] == "kv_cache_config" and (found := _vllm(case["input"], case["expected"])):
-            yield case["id"], *found
-    for case in _cases("sglang-0.5.13"):
-        read = {"pool_default": _sglang_default, "pool_swa": _sglang_windows}.get(case["kind"])
-        if read and (found := read(case["input"], case["expected"])):
-            yield case["id"], *found
+    for engine, versions in (("vllm", vllm.VERSIONS), ("sglang", sglang.VERSIONS)):
+        for version in versions:
+            for case in _cases(f"{engine}-{version}"):
+                read = READ.get(case["kind"])
+                if read and (found := read(case["input"], case["expected"])):
+                    choices, figures = found
+                    yield f"{version}-{case['id']}", choices | {"engine_version": version}, figures
 
 
 def _cases(name: str) -> list[dict[str, Any]]:
@@ -156,3 +158,6 @@ def _sglang_windows(
         "window_tokens": expected["swa_max_total_num_tokens"],
     }
     return choices, figures
+
+
+READ = {"kv_cache_config": _vllm, "pool_default": _sglang_default, "pool_swa": _sglang_windows}

@@ -9,16 +9,22 @@ from calculator.formats import (
     BF16,
     FORMATS,
     FP4_E2M1,
+    FP4_INDEX,
+    FP4_MX_BLOCK16,
+    FP4_V41,
     FP8,
     FP8_DS_MLA,
     FP8_INDEX,
     FP8_PER_TOKEN_HEAD,
     FP8_V4,
+    FP8_V41,
     FP16,
     FP32,
+    INT4_PER_TOKEN_HEAD,
     INT8_PER_TOKEN_HEAD,
     KV_FORMATS,
     NVFP4,
+    NVFP4_DS_MLA,
     PLAIN,
     STATE_FORMATS,
     TURBOQUANT,
@@ -111,6 +117,30 @@ def test_a_scale_for_every_token_and_head_makes_32_768_bytes_33_792(storage):
     assert storage.row_bytes(EIGHT).numbers == "8 · (128 · 1 + 4 + 128 · 1 + 4)"
 
 
+@pytest.mark.parametrize(
+    ("storage", "latent"),
+    [
+        (INT4_PER_TOKEN_HEAD, 576 // 2 + 8),
+        (INT8_PER_TOKEN_HEAD, 576 + 8),
+        (NVFP4_DS_MLA, 256 + 32 + 64),
+        (FP4_MX_BLOCK16, 288 + 36),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_latent_in_the_formats_of_vllm_0_33_0_and_sglang_0_5_23(storage, latent):
+    assert storage.row_bytes(LATENT).value == latent
+
+
+def test_int4_packs_two_elements_beside_its_scales():
+    assert INT4_PER_TOKEN_HEAD.row_bytes(EIGHT).numbers == "8 · (⌊128 / 2⌋ + 4 + ⌊128 / 2⌋ + 4)"
+
+
+def test_records_of_deepseek_v4_1_take_528_and_288_bytes_and_an_fp4_index_key_68():
+    assert FP8_V41.row_bytes(row(512)).value == 528
+    assert FP4_V41.row_bytes(row(512)).value == 288
+    assert FP4_INDEX.row_bytes(row(128)).value == 68
+
+
 def test_nvfp4_of_16_tokens_and_8_heads_of_128_takes_18_432_bytes():
     assert 16 * NVFP4.row_bytes(EIGHT).value == 18_432
     assert NVFP4.row_bytes(heads(1, 192, 128)).value == 96 + 12 + 64 + 8
@@ -157,8 +187,10 @@ def test_a_turboquant_slot_is_rounded_up_to_even_bytes():
 REFUSED = {
     FP8_DS_MLA: [EIGHT, INDEX],
     FP8_V4: [EIGHT, INDEX],
-    FP8_PER_TOKEN_HEAD: [LATENT, V4, INDEX],
-    INT8_PER_TOKEN_HEAD: [LATENT, V4, INDEX],
+    NVFP4_DS_MLA: [EIGHT, INDEX],
+    FP8_PER_TOKEN_HEAD: [INDEX],
+    INT8_PER_TOKEN_HEAD: [INDEX],
+    INT4_PER_TOKEN_HEAD: [INDEX],
     NVFP4: [LATENT, V4, INDEX],
     **{preset: [LATENT, V4, INDEX] for preset in TURBOQUANT},
 }
@@ -170,8 +202,9 @@ def test_a_format_refuses_rows_without_the_vectors_that_it_packs(storage):
         assert storage.accepts(given_row) == (given_row not in REFUSED.get(storage, []))
 
 
-def test_every_format_can_be_chosen_but_that_of_index_keys():
-    assert set(FORMATS) - set(KV_FORMATS) == {FP8_INDEX.name}
+def test_every_format_can_be_chosen_but_those_of_a_cache_that_has_its_own():
+    own = {storage.name for storage in (FP8_INDEX, FP4_INDEX, FP8_V41, FP4_V41)}
+    assert set(FORMATS) - set(KV_FORMATS) == own
     assert {FORMATS[name] for name in STATE_FORMATS} <= set(PLAIN)
 
 
@@ -189,14 +222,20 @@ counts = st.one_of(st.none(), st.integers(1, 128))
 LEAST_BITS = 3  # per element, of the shortest format
 
 
+def held_vectors(held: Row) -> int:
+    """Vectors, each of which may leave a half-filled byte."""
+    return int((held.heads.value if held.heads else 1) * len(held.vectors))
+
+
 @given(formats, widths, counts)
 def test_a_row_takes_at_least_the_bits_of_its_elements(storage, sizes, count):
     held = of_one_shape(sizes, count)
     elements = held.elements.value
     assert elements == (count or 1) * sum(sizes)
     if storage.accepts(held):
-        assert 8 * (storage.row_bytes(held).value + 1) >= LEAST_BITS * elements
-    if type(storage) is StorageFormat or isinstance(storage, GroupScaled | HeadScaled):
+        assert 8 * (storage.row_bytes(held).value + held_vectors(held)) >= LEAST_BITS * elements
+    plain = type(storage) is StorageFormat or isinstance(storage, GroupScaled | HeadScaled)
+    if plain and getattr(storage, "per_byte", 1) == 1:
         assert not storage.accepts(held) or storage.row_bytes(held).value >= elements * storage.element_bytes
 
 
@@ -215,5 +254,5 @@ def test_heads_weigh_alike_where_they_share_no_byte_and_a_row_is_whole_bytes(sto
     together = storage.row_bytes(held).value
     assert Fraction(together).denominator == 1
     assert together >= count * storage.row_bytes(one).value
-    if storage is not FP4_E2M1 or sum(sizes) % 16 == 0:
+    if storage not in (FP4_E2M1, FP4_MX_BLOCK16) or sum(sizes) % 16 == 0:
         assert together == count * storage.row_bytes(one).value

@@ -177,7 +177,7 @@ def test_more_than_2_to_the_53_bytes_are_refused_with_the_limit_and_the_last_goo
 # --- formats that a model cannot be kept in ---
 
 
-@pytest.mark.parametrize("storage", ["nvfp4", "fp8_per_token_head", "turboquant_4bit_nc"])
+@pytest.mark.parametrize("storage", ["nvfp4", "turboquant_k8v4", "turboquant_4bit_nc"])
 def test_a_format_of_heads_is_refused_for_latents_with_the_kind_and_the_last_good_answer_stays(storage):
     state = opened()
     good = state.answer

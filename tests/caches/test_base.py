@@ -22,6 +22,7 @@ def test_kinds_are_known_by_their_names_in_the_order_of_their_definition():
     assert list(KINDS) == [
         "full_attention",
         "sink_attention",
+        "reference_window",
         "cross_attention",
         "encoder_only_attention",
         "mla",
@@ -34,6 +35,8 @@ def test_kinds_are_known_by_their_names_in_the_order_of_their_definition():
         "compressed_latent",
         "compressed_index_key",
         "compressor_state",
+        "ring_buffer",
+        "index_tail",
         "gated_delta_net",
         "kda",
         "linear_attention",

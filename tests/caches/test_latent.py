@@ -8,8 +8,8 @@ from calculator.formats import (
     FP8,
     FP8_DS_MLA,
     FP8_INDEX,
-    INT8_PER_TOKEN_HEAD,
     NVFP4,
+    TURBOQUANT,
     Storage,
 )
 from calculator.model import ModelPlan
@@ -76,7 +76,7 @@ def test_published_models_per_token(storage, layers, indexed, rate):
 def test_formats_of_heads_cannot_hold_a_latent():
     assert DEEPSEEK.accepts(Storage(kv=FP8_DS_MLA))
     assert not DEEPSEEK.accepts(Storage(kv=NVFP4))
-    assert not DEEPSEEK.accepts(Storage(kv=INT8_PER_TOKEN_HEAD))
+    assert not DEEPSEEK.accepts(Storage(kv=TURBOQUANT[0]))
 
 
 def test_minimax_m3_keeps_a_16_bit_index_key_beside_57_of_60_layers():
