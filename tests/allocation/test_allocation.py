@@ -41,19 +41,21 @@ def test_short_requests_count_the_null_block():
     assert capacity(answer)["whole_requests"] == 223
 
 
-def test_gemma_window_costs_more_than_its_logical_bytes():
-    answer = on("vllm", model="gemma-3-27b", context_tokens=131_072)
-    # Pages of 131,072 bytes: (1,023 + 8,192) tokens in blocks of 16, and one block for the alignment.
-    pages = -(-(1_023 + 8_192) // 16) + 1
+@pytest.mark.parametrize(("version", "batches"), [("0.22.0", 1), ("0.33.0", 2)])
+def test_gemma_window_costs_more_than_its_logical_bytes(version, batches):
+    answer = on("vllm", model="gemma-3-27b", context_tokens=131_072, engine_version=version)
+    # Pages of 131,072 bytes: (1,023 + steps of 8,192) tokens in blocks of 16, one block for the alignment.
+    pages = -(-(1_023 + batches * 8_192) // 16) + 1
     groups = -(-52 // 10)
     assert answer.allocated.per_rank.bounded_bytes.value == groups * pages * 10 * 131_072
     assert answer.per_rank.bounded_bytes.value == 436_207_616
 
 
-def test_qwen_takes_whole_blocks_of_its_padded_states():
-    answer = on("vllm", model="qwen3.5-397b-a17b", context_tokens=100_000)
+@pytest.mark.parametrize(("version", "states"), [("0.22.0", 3), ("0.33.0", 6)])  # 0.33.0 reuses states
+def test_qwen_takes_whole_blocks_of_its_padded_states(version, states):
+    answer = on("vllm", model="qwen3.5-397b-a17b", context_tokens=100_000, engine_version=version)
     assert capacity(answer)["bytes_per_block"] == 64_389_120
-    assert answer.allocated.per_rank.constant_bytes.value == 3 * 64_389_120
+    assert answer.allocated.per_rank.constant_bytes.value == states * 64_389_120
     assert answer.per_rank.constant_bytes.value == 192_061_440
 
 

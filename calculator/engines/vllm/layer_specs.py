@@ -85,9 +85,7 @@ class SpecMaker:
                 case MLA():
                     yield self._latent(cache, sparse=sparse)
                 case IndexKey():
-                    yield replace(
-                        self._plain(cache), indexer=True, tp_shards=1, own=self._index_format
-                    )
+                    yield replace(self._plain(cache), indexer=True, tp_shards=1, own=self._index_format)
                 case _:
                     yield self._plain(cache)
 
