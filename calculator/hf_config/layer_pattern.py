@@ -79,6 +79,10 @@ def layer_words(reader: Reader, count: int, drafts: int) -> Sequence[str]:
     Raises:
         ConfigError: a list of another length, or a word, letter or number that is not known.
     """
+    ahead = _looks_ahead(reader)
+    if ahead:
+        reader.skip(*SUPERSEDED)
+        return _told(reader, ahead, [words.ENCODER] * count)
     for rule in RULES:
         found = rule(reader, count, drafts)
         if found is not None:
@@ -86,6 +90,23 @@ def layer_words(reader: Reader, count: int, drafts: int) -> Sequence[str]:
     named = f"class default of {reader.name}" if reader.family.pattern else "every layer alike"
     reader.record.origins["layer_pattern"] = {"": [named]}
     return _of_class(reader, count)
+
+
+def _looks_ahead(reader: Reader) -> str | None:
+    """The key that says that every token sees the whole text, as in embedding models: nothing is kept.
+
+    Source: vLLM 0.33 `is_causal` in `models/qwen2.py`, `llama.py` and `gemma3.py`.
+
+    Raises:
+        ConfigError: the same of a part of a larger model, where it may mean the prompt alone, or of a
+            model_type that is not known.
+    """
+    for key, values in (("is_causal", (False,)), ("use_bidirectional_attention", (True, "all"))):
+        if reader.says(key, *values):
+            if reader.place or not reader.known:
+                raise reader.unread(key)
+            return key
+    return None
 
 
 def _of_class(reader: Reader, count: int) -> list[str]:

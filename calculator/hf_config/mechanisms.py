@@ -120,9 +120,8 @@ def check_all_read(root: Reader, text: Reader) -> None:
     """
     if root.flag("is_encoder_decoder") and not text.flag("is_encoder_decoder"):
         raise root.unread("is_encoder_decoder")
-    for key, on in (("use_bidirectional_attention", True), ("use_dsa", False)):
-        if text.says(key, on=on):
-            raise text.unread(key)
+    if text.says("use_dsa", False):
+        raise text.unread("use_dsa")
     for key in text.unseen():
         if key in MECHANISMS or (not text.known and _is_suspect(key)):
             raise ConfigError(

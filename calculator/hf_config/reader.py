@@ -94,9 +94,13 @@ class Reader:
         spelling = self.family.means.get(key, key)
         return spelling in self._values and self._values[spelling] is None
 
-    def says(self, key: str, *, on: bool) -> bool:
-        """Whether the file gives exactly true or false, not a word or a number."""
-        return self._value(key) is on
+    def says(self, key: str, *values: bool | str | int) -> bool:
+        """Whether the file gives one of `values`, true not being 1; only then the key counts as read."""
+        given = self._values.get(self.family.means.get(key, key))
+        found = any(type(given) is type(value) and given == value for value in values)
+        if found:
+            self.skip(key)
+        return found
 
     def shown_value(self, key: str) -> str:
         """What the file gives, as text for a message."""
@@ -110,10 +114,6 @@ class Reader:
         """The text that the file gives where a number could be, or None."""
         value = self._value(key)
         return value if isinstance(value, str) and value else None
-
-    def is_word(self, key: str, word: str) -> bool:
-        """Whether the file says `word` where a number could be."""
-        return self._value(key) == word
 
     def layer_size(self, key: str) -> Found | None:
         """What this layer has of its own."""

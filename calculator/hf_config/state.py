@@ -106,7 +106,7 @@ def mamba(reader: Reader) -> Mamba1 | Mamba2:
 
 def _heads(reader: Reader) -> tuple[Found, Found]:
     """Heads and their width; the one that the file leaves out, or calls "auto", is the quotient."""
-    automatic = any(reader.is_word(key, "auto") for key in HEAD_WIDTH)
+    automatic = any(reader.says(key, "auto") for key in HEAD_WIDTH)
     width = None if automatic else reader.spelled(*HEAD_WIDTH)
     heads = (
         reader.spelled(*HEADS)
@@ -166,4 +166,5 @@ TELLS: Sequence[tuple[tuple[str, ...], Callable[[Reader], State]]] = (
     (("lru_width", "conv1d_width"), rg_lru),
     (("conv_L_cache",), short_convolution),
     ((*HEAD_WIDTH, *STATE), mamba),
+    (("group_norm_size",), lightning),  # Ling and Ring 2.5
 )

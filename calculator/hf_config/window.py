@@ -13,10 +13,11 @@ WINDOW = ("sliding_window", "attention_window_size", "sliding_window_size")
 def is_switched_off(reader: Reader) -> bool:
     """Whether the file, or the class where the file is silent, says that the window is not used.
 
-    A file with `max_window_layers` (Qwen2 and 3) uses no window unless told to.
+    A window of −1 is none. A file with `max_window_layers` (Qwen2 and 3) uses no window unless told to.
     """
     of_qwen = reader.has("max_window_layers") and not reader.has_class()
-    return not reader.flag("use_sliding_window", absent=not of_qwen)
+    none = any(reader.says(key, -1) for key in WINDOW)
+    return none or not reader.flag("use_sliding_window", absent=not of_qwen)
 
 
 def never_binds(reader: Reader, width: Found) -> bool:

@@ -1,5 +1,7 @@
 """Layers that read another one's cache, or that of an encoder."""
 
+import pytest
+
 from calculator.hf_config import read_config
 from tests.hf_config.reading import ROW, figures, kinds, notes, of, plain, published, refusal, refused
 
@@ -80,6 +82,20 @@ def test_the_depth_of_the_class_comes_before_that_of_the_encoder():
 
 def test_an_encoder_used_as_a_decoder_keeps_everything():
     assert figures(of("bert", is_decoder=True))[0] == 4 * 4 * ROW
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        of("gemma3_text", use_bidirectional_attention=True, layer_types=["sliding_attention"] * 4),
+        of("gemma4_text", use_bidirectional_attention="all"),
+        of("qwen2", is_causal=False, sliding_window=128),
+    ],
+)
+def test_embedding_models_keep_nothing(config):
+    assert figures(config) == (0, 0, 0)
+    assert kinds(read_config(config)) == ["encoder_only_attention"] * 4
+    assert read_config(config).provenance["layer_pattern"] in config
 
 
 def test_encoders_keep_nothing():

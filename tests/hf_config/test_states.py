@@ -186,3 +186,10 @@ def test_a_list_without_recurrent_layers_needs_none_of_their_sizes():
     dense = of("granitemoehybrid", layer_types=["attention"] * 4, mamba_n_heads=48, mamba_d_state=128)
     assert figures(dense) == (4 * 4 * ROW, 0, 0)
     refused(plain(layer_types=["attention"] * 4, mamba_n_heads=48), "unread", "mamba_n_heads")
+
+
+def test_lightning_beside_a_latent():
+    latent = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "layer_group_size": 2}
+    ling = of("bailing_hybrid", head_dim=128, group_norm_size=4, **latent)
+    assert kinds(read_config(ling)) == ["linear_attention", "mla"] * 2
+    assert figures(ling) == (2 * 1_152, 0, 2 * 16 * 128 * 128 * 4)

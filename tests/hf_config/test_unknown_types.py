@@ -70,8 +70,11 @@ def test_recurrent_layers_of_an_unknown_model_are_refused(config, field):
     refused(config, "unread", field)
 
 
-def test_bidirectional_attention_is_refused():
-    refused(of("gemma3_text", use_bidirectional_attention=True), "unread", "use_bidirectional_attention")
+def test_bidirectional_attention_of_an_unknown_model_is_refused():
+    refused(plain(use_bidirectional_attention=True), "unread", "use_bidirectional_attention")
+    refused(plain(is_causal=False), "unread", "is_causal")
+    nested = {"model_type": "paligemma", "text_config": of("gemma", use_bidirectional_attention=True)}
+    refused(nested, "unread", "text_config.use_bidirectional_attention")
 
 
 def test_keys_that_name_their_mechanism_are_read_with_the_warning():

@@ -141,3 +141,8 @@ def test_full_layers_of_gemma_4_as_transformers_5_saves_them():
     assert apart == read_config(config | {"global_head_dim": 512})
     same = read_config(config | {"per_layer_config": {"0": {"num_key_value_heads": 2}}})
     assert {cache.head_size for cache in same.caches()} == {256}
+
+
+def test_a_window_of_minus_one_is_none():
+    assert figures(of("mistral", sliding_window=-1))[0] == 4 * 4 * ROW
+    assert figures(plain(sliding_window_size=-1))[0] == 4 * 4 * ROW
