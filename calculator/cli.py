@@ -15,7 +15,7 @@ from .estimate import Estimate, estimate
 from .fields import FIELDS, VIEW_FIELDS, Choice
 from .footprint import QUANTITIES
 from .formats import FORMATS, KV_FORMATS, Storage
-from .hf_config import families, read_config
+from .hf_config import LARGEST_BYTES, families, read_config
 from .locales import LANGUAGES, text
 from .scenario import Scenario, open_address
 from .serving import VERSIONS, Serving
@@ -118,7 +118,8 @@ def _address() -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    plan = read_config(options.file, draft_layers=options.draft_layers)
+    source = sys.stdin.buffer.read(LARGEST_BYTES + 1) if str(options.file) == "-" else options.file
+    plan = read_config(source, draft_layers=options.draft_layers)
     storage = Storage(kv=FORMATS[options.kv_cache_dtype])
     servings = (
         Serving(engine=engine, engine_version=getattr(options, f"{engine}_version"))

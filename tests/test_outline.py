@@ -1,3 +1,4 @@
+import io
 import json
 from pathlib import Path
 
@@ -73,3 +74,41 @@ def test_figures_beyond_what_json_holds_exactly_are_refused():
         outline.figures(ModelPlan(layers=((wide,),) * 9))
     narrow = FullAttention(num_kv_heads=1, head_size=1, head_size_v=1)
     assert outline.figures(ModelPlan(layers=((narrow,),)))["bytes_per_token"] == 4
+
+
+def test_a_configuration_comes_from_standard_input(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"model_type": "llama"}')))
+    assert printed(capsys, "plan", "-").startswith("bytes per token: 524,288 B")
+
+
+def test_what_never_ends_is_read_no_further_than_the_limit(capsys):
+    assert main(["plan", "/dev/zero"]) == 2
+    assert "1,000,001 bytes are too many" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "config.json: this is not valid JSON (line 1, column 1)"),
+        (b"\x00\x01\x02", "config.json: this is not valid JSON (line 1, column 1)"),
+        (b"\xff\xfe{", "config.json: the text is not UTF-8 (byte 0)"),
+        (b'{"a": 1, "a": 2}', "a: this key occurs twice"),
+        (b"[" * 100_000, "config.json: a number is too long or the nesting too deep"),
+        (b" " * 1_000_001, "config.json: 1,000,001 bytes are too many"),
+    ],
+    ids=["empty", "binary", "not UTF-8", "a key twice", "deep", "large"],
+)
+def test_files_that_are_no_configuration(capsys, tmp_path, content, sentence):
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    assert main(["plan", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(sentence)
+
+
+def test_a_folder_is_no_file(capsys, tmp_path):
+    assert main(["plan", str(tmp_path)]) == 2
+    assert "cannot be read (Is a directory)" in capsys.readouterr().err
+    assert main(["plan", ""]) == 2
+    assert capsys.readouterr().err.startswith(".: the file cannot be read")

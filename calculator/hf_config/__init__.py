@@ -3,8 +3,8 @@
 What is not fully understood is refused.
 """
 
-from .document import Source
+from .document import LARGEST_BYTES, Source
 from .essential import essential
 from .plan import read_config
 
-__all__ = ["Source", "essential", "read_config"]
+__all__ = ["LARGEST_BYTES", "Source", "essential", "read_config"]

@@ -37,10 +37,11 @@ def parse(source: Source) -> Mapping[str, object]:
 def _file(path: Path) -> bytes:
     try:
         _check_size(path.stat().st_size)
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(LARGEST_BYTES + 1)  # a device or a pipe tells no size and may never end
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or str(error))
-        raise ConfigError("config.file", field=shown(path.name), reason=reason) from error
+        raise ConfigError("config.file", field=shown(path.name or str(path)), reason=reason) from error
 
 
 def _check_size(size: int) -> None:
