@@ -22,13 +22,16 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from calculator import outline  # noqa: E402 - found on the path set above
+from calculator.engine_view import engine_views  # noqa: E402
 from calculator.errors import ConfigError, LimitError  # noqa: E402
 from calculator.hf_config import read_config  # noqa: E402
 from calculator.hf_config.layer_pattern import SUPERSEDED, WORDS  # noqa: E402
 from calculator.hf_config.mechanisms import MECHANISMS  # noqa: E402
 from calculator.locales import LANGUAGES, text  # noqa: E402
+from calculator.serving import SGLANG, VLLM, Serving  # noqa: E402
 
 CONFIGS = ROOT / "tests" / "hf_config" / "configs"
+ENGINES = (Serving(engine=VLLM), Serving(engine=SGLANG))
 LONGEST_MESSAGE = 900
 KEYS = sorted(
     {
@@ -202,8 +205,8 @@ def damaged(rng: random.Random, config: Config) -> str | bytes:
     return written
 
 
-def outcome(source: Config | str | bytes, *, draft_layers: bool) -> str:
-    """`plan`, or the kind of refusal.
+def outcome(source: Config | str | bytes, *, draft_layers: bool, engines: bool = False) -> str:
+    """`plan`, or the kind of refusal; with `engines`, also how each of them answers.
 
     Raises:
         AssertionError: an outcome that says too little, or says it in more than short plain text.
@@ -213,6 +216,9 @@ def outcome(source: Config | str | bytes, *, draft_layers: bool) -> str:
         plan = read_config(source, draft_layers=draft_layers)
         lines = [line for language in LANGUAGES for line in outline.report(plan, language)]
         json.dumps(outline.as_json(plan), allow_nan=False)
+        for view in engine_views(plan, outline.STORAGE, ENGINES if engines else ()):
+            lines += view.report("en")
+            json.dumps(view.as_json(), allow_nan=False)
     except LimitError:
         return "too many bytes"
     except ConfigError as refusal:
@@ -250,7 +256,8 @@ def run(count: int, seed: int) -> Counter[str]:
         config = mutated(rng, configs)
         source = config if rng.random() < 0.4 else damaged(rng, config)
         try:
-            outcomes[outcome(source, draft_layers=rng.random() < 0.3)] += 1
+            drafts, engines = rng.random() < 0.3, rng.random() < 0.1
+            outcomes[outcome(source, draft_layers=drafts, engines=engines)] += 1
         except BaseException:
             print(f"seed {seed}, number {number}: {source!r:.2000}", file=sys.stderr)
             raise

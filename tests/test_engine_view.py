@@ -108,3 +108,9 @@ def test_every_model_has_an_answer_of_both(path):
     for view in engine_views(read_config(path), Storage(), servings):
         assert json.loads(json.dumps(view.as_json(), allow_nan=False)) == view.as_json()
         assert all(line.isprintable() for line in view.report("en"))
+
+
+def test_a_sliding_latent_is_no_part_of_deepseek_v4():
+    config = {"model_type": "dots3_note_text", "num_hidden_layers": 3}
+    (view,) = engine_views(read_config(config), Storage(), [Serving(engine=VLLM, engine_version="0.22.0")])
+    assert getattr(view.answer, "values", {})["kind"] == "sliding_window_mla"

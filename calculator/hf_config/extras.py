@@ -44,15 +44,16 @@ def asks_for_window_pool(reader: Reader) -> bool:
     return asks
 
 
-def draft_counts(reader: Reader) -> list[Found]:
+def draft_counts(reader: Reader, *, counted: bool) -> list[Found]:
     """The numbers of draft layers in the file, each noted; engines allocate them only when drafting is on."""
     found = []
+    note = "config.note.mtp_counted" if counted else "config.note.mtp"
     for key, factor in DRAFTS.items():
         modules = reader.optional(key, lowest=0, highest=1024)
         if modules and modules.value:
             each = reader.optional(factor, highest=1024) if factor else None
             layers = modules.times(each) if each else modules
-            reader.note("config.note.mtp", modules.key, value=layers.value)
+            reader.note(note, modules.key, value=layers.value)
             found.append(layers)
     return found
 

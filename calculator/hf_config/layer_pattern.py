@@ -199,8 +199,7 @@ def _derived(rule: Callable[[Reader, int], tuple[str, Sequence[str]] | None]) ->
 
 
 def _told(reader: Reader, key: str, found: Sequence[str]) -> Sequence[str]:
-    default = "" if reader.has(key) else f"class default of {reader.name}"
-    reader.record.origins["layer_pattern"] = {"": [default or reader.path(key)]}
+    reader.record.origins["layer_pattern"] = {"": [reader.origin(key)]}
     return found
 
 

@@ -56,7 +56,7 @@ def read_config(source: Source, *, draft_layers: bool = False) -> ModelPlan:
     check_class(reader)
     layers = _layer_count(reader)
     count = layers.value
-    drafts = draft_counts(reader)
+    drafts = draft_counts(reader, counted=draft_layers)
     most = max((found.value for found in drafts), default=0)
     found = refined(reader, layer_words(reader, count, most), count, most)
     sizes = layer_sizes(reader, count)
@@ -66,7 +66,8 @@ def read_config(source: Source, *, draft_layers: bool = False) -> ModelPlan:
     check_all_read(root, reader)
     parts = tuple(dict.fromkeys((root, text)))
     context = context_hint(reader)
-    reader.record.origins |= {"layers": {"": [layers.origin]}}
+    counted = layers.plus(drafts[0]) if draft_layers and drafts else layers
+    reader.record.origins["layers"] = {"": [counted.origin]}
     if context:
         reader.record.origins["context_hint"] = {"": [context.origin]}
     return ModelPlan(

@@ -284,6 +284,14 @@ class Reader:
         if not self.known:
             raise self.unread(key)
 
+    def refines(self, key: str) -> None:
+        """Record that `key` decides too what the layers do."""
+        self.record.origins["layer_pattern"][""].append(self.origin(key))
+
+    def origin(self, key: str) -> str:
+        """Where a list or pattern of `key` is from: the file, or else the class."""
+        return self.path(key) if self.has(key) else f"class default of {self.name}"
+
     def note(self, key: str, path: str, **values: object) -> None:
         """Record once a sentence about what was read but not counted, or not in the file."""
         self.record.notes[key, path] = {"field": path, **values}

@@ -18,10 +18,12 @@ def refined(reader: Reader, words: Sequence[str], count: int, drafts: int) -> li
     found = _indexed(reader, list(words), count, drafts)
     sparse = sparse_layers(reader, count, drafts)
     if sparse is not None:
+        reader.refines("sparse_attention_config")
         found = [SPARSE if on and word == FULL else word for word, on in _aligned(found, sparse)]
     crossed = layer_numbers(reader, "cross_attention_layers", count)
     if crossed:
         reader.ordinary("cross_attention_layers")
+        reader.refines("cross_attention_layers")
         found = [CROSS if layer in crossed else word for layer, word in enumerate(found)]
     for rule in (_last_layers_share, _share_by_factor, _share_by_source):
         found[:count] = rule(reader, found[:count])
@@ -51,6 +53,7 @@ def _last_layers_share(reader: Reader, words: list[str]) -> list[str]:
     if shared is None or not shared.value:
         return words
     reader.ordinary("num_kv_shared_layers")
+    reader.refines("num_kv_shared_layers")
     own, last = words[: -shared.value], words[-shared.value :]
     for word in last:
         if word not in own:
@@ -65,6 +68,7 @@ def _share_by_factor(reader: Reader, words: list[str]) -> list[str]:
     if not reader.flag("use_cla"):
         return words
     reader.ordinary("use_cla")
+    reader.refines("cla_share_factor")
     factor = reader.whole("cla_share_factor")
     return [SHARED if layer % factor.value else word for layer, word in enumerate(words)]
 
@@ -75,6 +79,7 @@ def _share_by_source(reader: Reader, words: list[str]) -> list[str]:
     if sources is None:
         return words
     reader.ordinary("kv_source_layers")
+    reader.refines("kv_source_layers")
     found = list(words)
     for layer, source in enumerate(sources[: len(words)]):
         if source is None or (type(source) is int and source == layer):

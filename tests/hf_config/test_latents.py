@@ -1,5 +1,7 @@
 """Latents, their index keys, and draft layers."""
 
+import pytest
+
 from calculator import catalogue
 from calculator.hf_config import read_config
 from tests.hf_config.reading import ROW, figures, kinds, notes, of, plain, published, refusal, refused
@@ -37,6 +39,14 @@ def test_draft_layers_are_counted_when_asked_for():
     assert refusal(wrong, draft_layers=True).field == "mtp_layers_block_type[1]"
     letters = published("nvidia__NVIDIA-Nemotron-3-Super-120B-A12B-FP8", mtp_hybrid_override_pattern="*?")
     assert refusal(letters, draft_layers=True).field == "mtp_hybrid_override_pattern[1]"
+
+
+def test_counted_draft_layers_are_said_to_be_counted():
+    v3 = published("nvidia__DeepSeek-V3.1-NVFP4")
+    counted, left_out = read_config(v3, draft_layers=True), read_config(v3)
+    assert notes(counted)["mtp_counted"] == notes(left_out)["mtp"]
+    assert counted.provenance["layers"] == "derived: num_hidden_layers + num_nextn_predict_layers"
+    assert left_out.provenance["layers"] == "num_hidden_layers"
 
 
 def test_two_keys_may_agree_on_the_draft_layers():
@@ -132,3 +142,17 @@ def test_minimax_m3_as_transformers_5_saves_it():
     words = ["full_attention"] * 3 + ["minimax_m3_sparse"] * 57
     saved = published(M3, layer_types=words, sparse_attention_config=None, index_head_dim=128)
     assert read_config(saved | {"model_type": "minimax_m3_vl_text"}) == read_config(published(M3))
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("meta-llama__Llama-3.2-11B-Vision", "every layer alike | text_config.cross_attention_layers"),
+        ("partial/google__gemma-3n-E4B", "text_config.layer_types | text_config.num_kv_shared_layers"),
+        ("partial/MiniMaxAI__MiniMax-M3", "every layer alike | sparse_attention_config"),
+    ],
+)
+def test_every_key_that_decides_about_layers_is_named(name, keys):
+    assert read_config(published(name)).provenance["layer_pattern"] == keys
+    shared = read_config(of("hunyuan", use_cla=True, cla_share_factor=2))
+    assert shared.provenance["layer_pattern"] == "every layer alike | cla_share_factor"

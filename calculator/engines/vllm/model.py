@@ -88,12 +88,15 @@ def _check(plan: ModelPlan, storage: Storage, rules: Rules, *, v41: bool) -> Non
     if storage.kv.name in rules.formats_to_come:
         raise EngineError("vllm.format_since", version=rules.name, format=storage.kv.name)
     sparse = {cache for group in plan.groups() if _sparse(group.caches) for cache in group.caches}
+    compressed = any(isinstance(cache, CompressorState) for cache in plan.caches())
     for cache in plan.caches():
         if cache.kind in UNKNOWN_STATES or (type(cache) not in TYPES and not isinstance(cache, State)):
             raise EngineError("vllm.kind", version=rules.name, kind=cache.kind)
         if not rules.packed and (is_v41(cache) or cache.kind == "reference_window"):
             raise EngineError("vllm.kind", version=rules.name, kind=cache.kind)
         if isinstance(cache, V4_KINDS):
+            if not compressed:
+                raise EngineError("vllm.kind", version=rules.name, kind=cache.kind)  # a sliding latent
             if storage.kv not in (V41_FORMATS if v41 else V4_FORMATS):
                 raise EngineError("vllm.v4_format", format=storage.kv.name)
             continue
