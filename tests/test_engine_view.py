@@ -113,4 +113,4 @@ def test_every_model_has_an_answer_of_both(path):
 def test_a_sliding_latent_is_no_part_of_deepseek_v4():
     config = {"model_type": "dots3_note_text", "num_hidden_layers": 3}
     (view,) = engine_views(read_config(config), Storage(), [Serving(engine=VLLM, engine_version="0.22.0")])
-    assert getattr(view.answer, "values", {})["kind"] == "sliding_window_mla"
+    assert getattr(view.answer, "key", None) == "vllm.sliding_latent"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from ...caches import MLA, FullAttention, IndexKey, Mamba1, Mamba2, SlidingWindowMLA, State
+from ...caches import MLA, CompressorState, FullAttention, IndexKey, Mamba1, Mamba2, SlidingWindowMLA, State
 from ...errors import EngineError
 from ...formats import (
     BF16,
@@ -96,7 +96,7 @@ def _check(plan: ModelPlan, storage: Storage, rules: Rules, *, v41: bool) -> Non
             raise EngineError("vllm.kind", version=rules.name, kind=cache.kind)
         if isinstance(cache, V4_KINDS):
             if not compressed:
-                raise EngineError("vllm.kind", version=rules.name, kind=cache.kind)  # a sliding latent
+                raise EngineError("vllm.sliding_latent", version=rules.name)
             if storage.kv not in (V41_FORMATS if v41 else V4_FORMATS):
                 raise EngineError("vllm.v4_format", format=storage.kv.name)
             continue
