@@ -21,6 +21,7 @@ from .units import SYSTEMS, parse_bytes, parse_count
 
 MAX_TOKENS = 2**27
 MAX_MEMORY = 2**50
+TABS = ("layers", "ranks", "factors", "engine", "derivation", "data")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,10 +190,12 @@ def _table() -> Iterator[Field]:
     yield _chosen("axes", "ax", ("log", "linear"))
     yield _chosen("language", "lang", ("auto", *LANGUAGES))
     yield _chosen("theme", "theme", ("auto", "light", "dark"))
+    yield _chosen("tab", "tab", TABS)
 
 
 FIELDS: Mapping[str, Field] = {item.name: item for item in _table()}
-VIEW_FIELDS = ("compare_tokens", "units", "axes", "language", "theme")  # how it is shown, not what it is
+# How it is shown, not what it is.
+VIEW_FIELDS = ("compare_tokens", "units", "axes", "language", "theme", "tab")
 
 
 def parse(name: str, given: object) -> Any:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from . import catalogue
 from .caches import MLA, bounds
 from .errors import FieldError
-from .fields import FIELDS, VIEW_FIELDS, parse
+from .fields import FIELDS, TABS, VIEW_FIELDS, parse
 from .formats import FORMATS, KV_FORMATS, STATE_FORMATS, Storage
 from .model import ModelPlan
 from .serving import Serving
@@ -43,6 +43,7 @@ class Scenario:
     axes: str = "log"
     language: str = "auto"
     theme: str = "auto"
+    tab: str = TABS[0]
 
     @property
     def customised(self) -> bool:

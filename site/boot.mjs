@@ -1,6 +1,10 @@
 // The page: reads the address, starts the worker, shows what it answers, writes the address back.
+import * as address from './address.mjs';
 import * as charts from './charts.mjs';
 import * as form from './form.mjs';
+import * as shortcuts from './shortcuts.mjs';
+import * as strip from './strip.mjs';
+import * as tabs from './tabs.mjs';
 
 const root = document.documentElement;
 const site = JSON.parse(document.getElementById('site').textContent);
@@ -21,7 +25,7 @@ const system = () => ({
 
 let worker;
 let live = false;
-let address = location.search.slice(1);
+let query = location.search.slice(1);
 let status = { key: 'status.loading', values: {} };
 const waiting = new Map(); // field -> text, in the order of the last change of each
 let sent = new Map(); // the changes that are with Python
@@ -68,9 +72,10 @@ function soon(name, milliseconds, act) {
 
 /** The default answer is in the page. A link to another scenario hides it: no flash of numbers that are not its. */
 function open() {
-  const others = [...new URLSearchParams(address).keys()].filter((key) => !['v', 'lang', 'theme'].includes(key));
+  const others = [...new URLSearchParams(query).keys()].filter((key) => !['v', 'lang', 'theme', 'tab'].includes(key));
   const first = site.pages[root.lang];
   fill(first.pieces);
+  strip.refresh();
   form.show(first.form);
   describe(first.summary);
   if (others.length) root.dataset.kvAnswer = 'waiting';
@@ -85,11 +90,13 @@ function show(page) {
   }
   delete root.dataset.kvAnswer;
   fill(page.pieces);
+  strip.refresh();
   form.show(page.form);
+  if (!ahead('tab')) tabs.show(page.tab);
   describe(page.summary);
   document.title = `${page.title} · ${word('shell.title')}`;
-  address = page.address;
-  soon('address', 250, () => history.replaceState(null, '', `?${address}${location.hash}`));
+  query = page.address;
+  address.follow(query);
 }
 
 // ---- changes --------------------------------------------------------------------------------------------------------
@@ -104,6 +111,15 @@ function change(field, text) {
     reword();
   }
   send();
+}
+
+/** Whether the user has changed a field since Python's answer. */
+const ahead = (field) => waiting.has(field) || sent.has(field);
+
+async function copyLink() {
+  const done = await navigator.clipboard.writeText(address.link()).then(() => 'shell.copied', () => 'shell.copy_failed');
+  say(done);
+  soon('copied', 3000, () => live && say('status.live'));
 }
 
 /** One message is with Python at a time; what changes meanwhile is sent together, the last text of each field. */
@@ -186,7 +202,7 @@ function start() {
   worker = new Worker(new URL('worker.mjs', import.meta.url), { type: 'module' });
   worker.onmessage = hear;
   worker.onerror = (event) => fail('status.error', event.message || 'worker.mjs');
-  worker.postMessage({ type: 'start', site: parts, query: address, system: system() });
+  worker.postMessage({ type: 'start', site: parts, query, system: system() });
 }
 
 function fail(key, reason, detail = reason) {
@@ -198,7 +214,23 @@ function fail(key, reason, detail = reason) {
   asked.splice(0).forEach(({ reject }) => reject(new Error(detail)));
 }
 
-form.listen(change, (field) => waiting.has(field) || sent.has(field), word);
+form.listen(change, ahead, word);
+tabs.listen((field, text) => {
+  change(field, text);
+  address.settle();
+});
+strip.listen(word);
+address.listen((past) => {
+  waiting.clear(); // it was meant for the scenario that was left
+  change('address', past);
+});
+shortcuts.listen({
+  m: () => document.getElementById('box-model').focus(),
+  u: () => change('units', document.getElementById('box-units').value === 'GiB' ? 'GB' : 'GiB'),
+  c: copyLink,
+  ...Object.fromEntries(tabs.names().map((name, at) => [String(at + 1), () => tabs.open(name)])),
+});
+document.getElementById('copy').addEventListener('click', copyLink);
 document.getElementById('retry').addEventListener('click', start);
 dark.addEventListener('change', () => change('theme', document.getElementById('box-theme').value));
 reword();

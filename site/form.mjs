@@ -46,8 +46,9 @@ class Control {
     this.describe();
   }
 
-  show({ text, position, most, hidden, message }) {
+  show({ text, position, most, hidden, message, options }) {
     this.element.hidden = hidden;
+    for (const option of this.box.options ?? []) option.hidden = !options.includes(option.value);
     this.message.textContent = message;
     this.box.toggleAttribute('aria-invalid', message !== '');
     if (message !== '') this.box.setAttribute('aria-invalid', 'true');
@@ -76,6 +77,7 @@ class Control {
   /** The slider's value for a screen reader: the number with its unit, or the option's words. */
   describe() {
     if (!this.slider) return;
+    this.slider.style.setProperty('--at', this.slider.value / (this.slider.max || 1));
     const shown = this.box.tagName === 'SELECT' ? this.box.selectedOptions[0].text : this.box.value;
     const unit = this.slider.dataset.unit ? ` ${this.word(this.slider.dataset.unit)}` : '';
     this.slider.setAttribute('aria-valuetext', shown + unit);

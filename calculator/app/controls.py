@@ -37,6 +37,7 @@ def _slider(field: str, stops: "range | tuple[int | str, ...]", unit: str = "") 
 HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 384, 512)
 WINDOWS = tuple(2**power for power in range(7, 18))
 CONTEXTS = tuple(sorted({*(2**power for power in range(10, 21)), 100_000, 200_000}))
+MEMORIES = (8, 16, 24, 32, 40, 48, 60, 80, 128, 160)  # GiB
 DOUBLINGS = tuple(2**power for power in range(11))
 
 GROUPS: Mapping[str, tuple[Control, ...]] = {
@@ -66,32 +67,27 @@ GROUPS: Mapping[str, tuple[Control, ...]] = {
         _slider("conv_kernel", range(1, 9), "unit.tokens"),
     ),
     "deployment": (
+        Control(field="engine"),
+        Control(field="engine_version"),
         _slider("tensor_parallel_size", (1, 2, 4, 8, 16, 32), "unit.ranks"),
+        _slider("pipeline_parallel_size", (1, 2, 4, 8), "unit.ranks"),
+        _slider("decode_context_parallel_size", (1, 2, 4, 8), "unit.ranks"),
+        _slider("data_parallel_size", (1, 2, 4, 8), "unit.ranks"),
         _slider("kv_cache_dtype", ("fp8", "bf16", "fp16", "fp32")),
         _slider("state_dtype", ("bf16", "fp16", "fp32")),
     ),
     "request": (
         _slider("context_tokens", CONTEXTS, "unit.tokens"),
         _slider("num_sequences", DOUBLINGS, "unit.sequences"),
-    ),
-    "engine": (
-        Control(field="engine"),
-        Control(field="engine_version"),
-    ),
-    "engine_settings": (
-        _slider(
-            "available_memory_bytes",
-            tuple(2**30 * size for size in (8, 16, 24, 32, 40, 48, 60, 80, 128, 160)),
-        ),
         Control(field="max_model_len", unit="unit.tokens"),
-        _slider("pipeline_parallel_size", (1, 2, 4, 8), "unit.ranks"),
+    ),
+    "memory": (
+        _slider("available_memory_bytes", tuple(2**30 * size for size in MEMORIES)),
         Control(field="block_size", unit="unit.tokens"),
+        Control(field="page_size", unit="unit.tokens"),
         _slider("max_num_batched_tokens", tuple(2**power for power in range(9, 16)), "unit.tokens"),
         Control(field="enable_prefix_caching"),
         Control(field="mamba_cache_mode"),
-        _slider("decode_context_parallel_size", (1, 2, 4, 8), "unit.ranks"),
-        _slider("data_parallel_size", (1, 2, 4, 8), "unit.ranks"),
-        Control(field="page_size", unit="unit.tokens"),
         Control(field="swa_full_tokens_ratio"),
         Control(field="dsa_backend"),
         Control(field="hisparse_host_to_device_ratio"),

@@ -32,8 +32,11 @@ class App:
             document.add_root(pn.panel(self.views[name]).get_root(document))
 
     def change(self, given: Mapping[str, str], system: Mapping[str, str]) -> None:
-        """Take what was typed or dragged, by field."""
-        self.state.change(given, system)
+        """Take what was typed or dragged, by field, or a whole `address` that the user went back to."""
+        fields = dict(given)
+        if "address" in fields:
+            self.state.start(fields.pop("address"), system)
+        self.state.change(fields, system)
 
     def page(self) -> dict[str, object]:
         """What the page shows besides the charts."""
@@ -42,6 +45,7 @@ class App:
             "language": self.state.language,
             "theme": self.state.theme,
             "title": self.state.model_name,
+            "tab": self.state.scenario.tab,
             "form": form(self.state),
             "pieces": pieces(self.state),
             "summary": summary(self.state),

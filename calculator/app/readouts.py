@@ -1,10 +1,13 @@
 """The answers in words and tables, as pieces of HTML by the id of the element they fill.
 
-The same pieces are written into the page at build time, so that nothing moves when Python takes over.
+The same pieces are written into the page at build time, so that nothing moves when Python takes over. What
+stands in a tab is written only while the tab is open: a slider must not wait for what nobody sees.
 """
 
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 import jinja2
@@ -18,19 +21,15 @@ from ..model import ranges
 from ..units import exact, human
 from .state import State
 
-PIECES = (
-    "name",
-    "headline",
-    "engine",
-    "notices",
-    "layers",
-    "ranks",
-    "layer_tokens",
-    "bars_note",
-    "bars_data",
-    "curve_data",
-    "derivation",
-)
+ALWAYS = ("name", "brief", "chosen", "headline", "notices", "strip", "bars_note")
+IN_TABS: Mapping[str, tuple[str, ...]] = {
+    "layers": ("layers", "layer_tokens"),
+    "ranks": ("ranks", "ranks_note"),
+    "factors": (),
+    "engine": ("engine",),
+    "derivation": ("derivation",),
+    "data": ("curve_data", "bars_data"),
+}
 
 
 @cache
@@ -46,7 +45,7 @@ def templates() -> jinja2.Environment:
 
 
 def pieces(state: State) -> dict[str, str]:
-    """HTML by element id."""
+    """HTML by element id: what always shows, and what the open tab shows."""
     language, units = state.language, state.units
     written = (
         templates()
@@ -65,8 +64,9 @@ def pieces(state: State) -> dict[str, str]:
                 "quantities": QUANTITIES,
                 "arithmetic": ARITHMETIC,
                 "model_name": state.model_name,
-                **_compared(state),
-                "curve": _sampled(state),
+                "compared": lambda: _compared(state),
+                "curve": lambda: _sampled(state),
+                "runs": lambda: _runs(state),
                 "problems": [
                     *(text(language, "notice.unknown", key=key) for key in state.unknown),
                     *(error.message(language) for error in state.unplaced),
@@ -74,7 +74,8 @@ def pieces(state: State) -> dict[str, str]:
             }
         )
     )
-    return {name: str(getattr(written, name)()).strip() for name in PIECES}
+    shown = (*ALWAYS, *IN_TABS[state.scenario.tab])
+    return {name: str(getattr(written, name)()).strip() for name in shown}
 
 
 def summary(state: State) -> dict[str, str]:
@@ -136,3 +137,11 @@ def _sampled(state: State) -> list[tuple[int, Any]]:
     powers = (2**power for power in range(10, 21, 2))
     tokens = sorted({*powers, state.scenario.context_tokens, *state.answer.rank.bounds()})
     return list(zip(tokens, state.answer.curve(tokens), strict=True))
+
+
+def _runs(state: State) -> Iterator[tuple[int, int]]:
+    """The layers in their order as runs of equal ones: (number of the group, how many)."""
+    groups = state.answer.plan.groups()
+    group_of = {index: number for number, group in enumerate(groups) for index in group.indices}
+    for number, run in groupby(group_of[index] for index in sorted(group_of)):
+        yield number, len(list(run))

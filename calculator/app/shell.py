@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 
+from ..fields import TABS
 from ..locales import LANGUAGES, catalogue, text
 from .controls import GROUPS, option_text
 from .main import App
@@ -10,6 +11,17 @@ from .readouts import templates
 from .theme import variables
 
 SYSTEM = {"language": "en", "theme": "light"}
+SHORTCUTS = (  # keys as they are called on every keyboard, and what they do
+    ("?", "help"),
+    ("m", "model"),
+    ("u", "units"),
+    ("c", "copy"),
+    ("1 – 6", "tab"),
+    ("← → ↑ ↓", "step"),
+    ("PageUp PageDown", "leap"),
+    ("Home End", "ends"),
+    ("Esc", "close"),
+)
 
 
 def render(template: str, site: Mapping[str, object]) -> str:
@@ -29,6 +41,8 @@ def render(template: str, site: Mapping[str, object]) -> str:
             data=_inline_json(data),
             t=lambda key: text("en", key),
             groups=GROUPS,
+            tabs=TABS,
+            shortcuts=SHORTCUTS,
             option_text=lambda field, option: option_text("en", field, option),
             form=pages["en"]["form"],
             pieces=pages["en"]["pieces"],
@@ -39,7 +53,7 @@ def render(template: str, site: Mapping[str, object]) -> str:
 
 def _words(sentences: Mapping[str, str]) -> dict[str, str]:
     """The sentences that the page itself writes, before and without Python."""
-    prefixes = ("shell.", "group.", "field.", "option.", "unit.", "status.")
+    prefixes = ("shell.", "group.", "field.", "option.", "unit.", "status.", "tab.", "shortcut.")
     return {key: sentence for key, sentence in sentences.items() if key.startswith(prefixes)}
 
 

@@ -55,7 +55,9 @@ class State(param.Parameterized):
             answer, beyond = _tried(estimate(plain), chosen)
             typed = {name: chosen[name] for name in beyond} | typed
             problems = beyond | problems
-        without_control = {name for name in problems if name not in FIELDS} | hidden(answer.scenario)
+        without_control = (
+            {name for name in problems if name not in FIELDS} | hidden(answer.scenario) | {"tab"}
+        )
         self.param.update(
             answer=answer,
             typed={name: text for name, text in typed.items() if name not in without_control},

@@ -16,8 +16,8 @@ class Theme:
     ink: str
     muted: str
     rule: str
+    edge: str  # of what can be used: 3 : 1 against the page
     accent: str
-    on_accent: str
     error: str
     linear: str
     bounded: str
@@ -31,8 +31,8 @@ THEMES = {
         ink="#1b1f24",
         muted="#57606a",
         rule="#dfe2e6",
+        edge="#868e97",
         accent="#0072b2",
-        on_accent="#ffffff",
         error="#b3261e",
         linear="#0072b2",
         bounded="#c47d00",
@@ -44,8 +44,8 @@ THEMES = {
         ink="#e8eaed",
         muted="#a3abb5",
         rule="#2f353c",
+        edge="#737c87",
         accent="#56b4e9",
-        on_accent="#10141a",
         error="#ff8a80",
         linear="#56b4e9",
         bounded="#e69f00",

@@ -3,7 +3,9 @@
 from html.parser import HTMLParser
 from pathlib import Path
 
+from calculator.app.readouts import pieces
 from calculator.app.state import State
+from calculator.fields import TABS
 
 SYSTEM = {"language": "en", "theme": "light"}
 SITE = Path(__file__).parents[2] / "site"
@@ -20,6 +22,15 @@ def opened(query: str = "", **system: str) -> State:
 def changed(state: State, **given: str) -> State:
     state.change(given, SYSTEM)
     return state
+
+
+def all_pieces(state: State) -> dict[str, str]:
+    """The pieces of every tab, opened one after the other."""
+    made = {}
+    for tab in TABS:
+        state.change({"tab": tab}, {"language": state.language, "theme": state.theme})
+        made |= pieces(state)
+    return made
 
 
 class Page(HTMLParser):

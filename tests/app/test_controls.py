@@ -6,7 +6,7 @@ import pytest
 
 from calculator.app.controls import GROUPS, controls, form, option_text
 from calculator.caches import MLA, bounds
-from calculator.fields import FIELDS, Choice, Memory, Whole, parse
+from calculator.fields import FIELDS, Memory, Whole, parse
 from calculator.formats import KV_FORMATS, PLAIN
 from calculator.locales import LANGUAGES, catalogue
 from tests.app.page import changed, opened
@@ -26,7 +26,7 @@ def limits(name):
 
 def test_every_field_is_offered_exactly_once_and_the_latent_width_beside_the_rank():
     offered = [control.field for group in GROUPS.values() for control in group]
-    assert sorted(offered) == sorted([*FIELDS, "latent_width"])
+    assert sorted(offered) == sorted([*FIELDS.keys() - {"tab"}, "latent_width"])
 
 
 def test_the_sliders_of_the_task_are_sliders():
@@ -116,7 +116,7 @@ def test_the_form_shows_the_default_scenario():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", [name for name, item in FIELDS.items() if isinstance(item.rule, Choice)])
+@pytest.mark.parametrize("name", [name for name, control in CONTROLS.items() if control.options])
 def test_every_option_has_words_of_its_own(language, name):
     options = CONTROLS[name].options
     assert options == FIELDS[name].rule.options

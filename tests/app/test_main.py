@@ -40,7 +40,7 @@ def test_the_address_of_the_page_opens_the_same_page(query):
 def test_the_page_is_plain_json():
     page = App("", SYSTEM).page()
     assert json.loads(json.dumps(page)) == page
-    assert page.keys() == {"address", "language", "theme", "title", "form", "pieces", "summary"}
+    assert page.keys() == {"address", "language", "theme", "title", "tab", "form", "pieces", "summary"}
     assert (page["address"], page["language"], page["theme"]) == ("v=1&m=deepseek-v3", "en", "light")
 
 
@@ -54,6 +54,20 @@ def test_a_change_shows_in_the_page_and_in_both_charts():
     assert page["title"] == "custom, from DeepSeek-V3"
     assert app.views["curves"].points.data["total_text"] != top
     assert app.views["bars"].rows.data["exact"] != lengths
+
+
+def test_an_address_that_the_user_goes_back_to_replaces_everything():
+    app, other = App("", SYSTEM), App("m=gemma-3-27b&t=8192&tab=ranks", SYSTEM)
+    app.change({"num_layers": "none"}, SYSTEM)
+    app.change({"address": other.page()["address"]}, SYSTEM)
+    assert app.page() == other.page()
+    assert app.views["curves"].points.data == pytest.approx(other.views["curves"].points.data, nan_ok=True)
+
+
+def test_what_was_changed_after_going_back_is_taken_too():
+    app = App("", SYSTEM)
+    app.change({"address": "m=gemma-3-27b", "context_tokens": "8192"}, SYSTEM)
+    assert app.page()["address"] == "v=1&m=gemma-3-27b&t=8192"
 
 
 def test_a_refused_change_alters_the_form_only():

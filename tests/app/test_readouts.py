@@ -1,17 +1,19 @@
 """The answers in words and tables: the estimate's numbers, in their places, as text and never as markup."""
 
+from itertools import chain
 from urllib.parse import urlencode
 
 import pytest
 
 from calculator import catalogue
-from calculator.app.readouts import PIECES, pieces, summary
+from calculator.app.readouts import ALWAYS, IN_TABS, pieces, summary
 from calculator.estimate import estimate
+from calculator.fields import TABS
 from calculator.footprint import QUANTITIES
 from calculator.formats import KV_FORMATS
 from calculator.locales import LANGUAGES, text
 from calculator.units import exact, human
-from tests.app.page import HOSTILE, SITE, SYSTEM, Page, changed, opened
+from tests.app.page import HOSTILE, SITE, SYSTEM, Page, all_pieces, changed, opened
 
 SCENARIOS = {
     **{model: f"m={model}" for model in catalogue.ids()},
@@ -41,16 +43,22 @@ def rows(html):
 
 def test_every_piece_has_its_element_in_the_page():
     page = (SITE / "index.html").read_text(encoding="utf-8")
-    for name in PIECES:
+    for name in (*ALWAYS, *chain(*IN_TABS.values())):
         assert page.count(f'id="{name}"') == 1
-        assert f"pieces.{name} " in page
+        assert f'piece("{name}")' in page
+
+
+def test_only_the_open_tab_is_written():
+    assert tuple(IN_TABS) == TABS
+    for tab in TABS:
+        assert tuple(pieces(opened(f"tab={tab}"))) == (*ALWAYS, *IN_TABS[tab])
 
 
 @every_language
 @every_scenario
 def test_every_piece_is_well_formed(query, language):
-    made = pieces(opened(query, language=language))
-    assert tuple(made) == PIECES
+    made = all_pieces(opened(query, language=language))
+    assert set(made) == {*ALWAYS, *chain(*IN_TABS.values())}
     for html in made.values():
         Page(html)
 
@@ -64,7 +72,7 @@ def test_the_headline_is_the_estimate_to_the_byte(query):
         for name in QUANTITIES:
             amount = getattr(amounts, name).value
             expected[f"{scope}.{name}"] = (str(amount), f"{exact(amount)} B")
-    html = pieces(state)["headline"]
+    html = all_pieces(state)["headline"]
     assert figures(html) == expected
     large = [text for attributes, text in Page(html).all("p") if attributes.get("class") == "big"]
     assert large == [human(getattr(answer.per_rank, name).value, state.units) for name in QUANTITIES]
@@ -74,7 +82,7 @@ def test_the_headline_is_the_estimate_to_the_byte(query):
 def test_the_table_of_tp_sizes_is_the_estimate(query):
     state = opened(query)
     sizes = state.answer.by_tp()
-    html = pieces(state)["ranks"]
+    html = all_pieces(state)["ranks"]
     shown = figures(html, "data-kv-rank")
     totals = [row.amounts.total_bytes.value for row in sizes]
     assert shown == {
@@ -90,7 +98,7 @@ def test_the_table_of_tp_sizes_is_the_estimate(query):
 @every_scenario
 def test_the_data_of_the_curve_are_the_estimate_at_every_row(query):
     state = opened(query)
-    table = rows(pieces(state)["curve_data"])
+    table = rows(all_pieces(state)["curve_data"])
     contexts = [int(row[0].replace(",", "")) for row in table]
     assert state.scenario.context_tokens in contexts
     assert set(state.answer.rank.bounds()) <= set(contexts)
@@ -108,11 +116,11 @@ def test_the_data_of_the_bars_are_the_comparison():
         ]
         for bar in state.compared
     ]
-    assert rows(pieces(state)["bars_data"]) == expected
+    assert rows(all_pieces(state)["bars_data"]) == expected
 
 
 def test_the_note_states_largest_by_smallest_with_and_without_state():
-    note = pieces(opened())["bars_note"]
+    note = all_pieces(opened())["bars_note"]
     assert "7.78" in note
     assert "8.27" in note
 
@@ -124,7 +132,7 @@ def test_models_that_the_format_cannot_hold_are_named_and_fewer_than_two_bars_ha
 ):
     state = changed(opened(), language=language, model="llama-7b", kv_cache_dtype=storage)
     assert state.problems.keys() <= {"kv_cache_dtype"}
-    shown = pieces(state)
+    shown = all_pieces(state)
     placed = {bar.model for bar in state.compared}
     left_out = [catalogue.entry(model).name for model in catalogue.FLAGSHIPS if model not in placed]
     assert len(rows(shown["bars_data"])) == len(placed)
@@ -137,38 +145,54 @@ def test_models_that_the_format_cannot_hold_are_named_and_fewer_than_two_bars_ha
 
 
 def test_one_bar_or_none_is_compared_with_nothing():
-    state = opened()
+    state = opened("tab=data")
     for bars in (state.compared[:1], []):
         state.compared = bars
-        note = pieces(state)["bars_note"]
+        shown = pieces(state)
+        note = shown["bars_note"]
         assert "÷" not in note
         assert note.count(", ") == len(catalogue.FLAGSHIPS) - len(bars) - 1
-        assert rows(pieces(state)["bars_data"])[: len(bars) or None] == rows(pieces(state)["bars_data"])
+        assert len(rows(shown["bars_data"])) == len(bars)
 
 
 def test_the_layers_say_which_what_and_how_much():
-    (row,) = rows(pieces(opened())["layers"])
+    (row,) = rows(all_pieces(opened())["layers"])
     assert row[1:3] == ["MLA latent with rope key", "BF16"]
     assert row[-1] == "1,152 B"
-    layers = pieces(opened("m=gemma-3-27b"))["layers"]
+    layers = all_pieces(opened("m=gemma-3-27b"))["layers"]
     assert layers.count("<tr>") == 1 + len(opened("m=gemma-3-27b").answer.plan.groups())
 
 
 def test_the_layer_tokens_of_a_window_hybrid_are_counted():
-    held = pieces(opened(SCENARIOS["windows"]))["layer_tokens"]
+    held = all_pieces(opened(SCENARIOS["windows"]))["layer_tokens"]
     for number in ("303,104", "1,572,864", "19.3"):
         assert number in held
 
 
 def test_where_every_rank_keeps_a_copy_the_page_says_so():
-    assert "full copy" in pieces(opened())["layer_tokens"]
-    assert "full copy" not in pieces(opened("m=llama-7b"))["layer_tokens"]
+    assert "full copy" in all_pieces(opened())["ranks_note"]
+    assert "full copy" not in all_pieces(opened("m=llama-7b"))["ranks_note"]
+
+
+@every_scenario
+def test_the_strip_has_every_layer_in_its_order(query):
+    state = opened(query)
+    strip = Page(pieces(state)["strip"])
+    groups = state.answer.plan.groups()
+    order = [int(run["data-group"]) for run, _ in strip.all("i") for _ in range(int(run["data-layers"]))]
+    assert [groups[group].caches for group in order] == list(state.answer.plan.layers)
+    assert len(strip.all("li")) == len(groups)
+    for (item, words), group in zip(strip.all("li"), groups, strict=True):
+        assert str(len(group.indices)) in words
+        for cache in group.caches:
+            assert text("en", f"kind.{cache.kind}") in item["data-stores"]
+            assert text("en", f"growth.{cache.growth}") in item["data-stores"]
 
 
 @every_scenario
 def test_every_derivation_ends_in_its_number(query):
     state = opened(query)
-    page = Page(pieces(state)["derivation"])
+    page = Page(all_pieces(state)["derivation"])
     lines = state.answer.derivations()
     assert [text for _, text in page.all("dt")] == [line.quantity for line in lines]
     assert [text for _, text in page.all("b")] == [f"{exact(line.value)} B" for line in lines]
@@ -180,19 +204,19 @@ def test_every_derivation_ends_in_its_number(query):
 @every_language
 def test_the_notices_are_the_estimates(language):
     state = opened("m=llama-3.1-8b&tp=3", language=language)
-    assert len(Page(pieces(state)["notices"]).all("p")) == len(state.answer.notices()) > 0
-    assert pieces(opened())["notices"].count("<p>") == len(opened().answer.notices())
+    assert len(Page(all_pieces(state)["notices"]).all("p")) == len(state.answer.notices()) > 0
+    assert all_pieces(opened())["notices"].count("<p>") == len(opened().answer.notices())
 
 
 @pytest.mark.parametrize("given", [{HOSTILE: "1"}, {"v": HOSTILE}, {"m": HOSTILE}, {"t": HOSTILE}])
 def test_what_an_address_says_is_text_and_never_markup(given):
     state = opened(urlencode(given))
-    for html in pieces(state).values():
+    for html in all_pieces(state).values():
         assert "<img" not in html
         assert not any(
             name.startswith("on") for _, attributes, _ in Page(html).elements for name in attributes
         )
-    told = Page(pieces(state)["notices"]).all("p")
+    told = Page(all_pieces(state)["notices"]).all("p")
     if given.keys() & {HOSTILE, "v"}:
         assert any(HOSTILE in text for _, text in told)
 
@@ -201,7 +225,7 @@ def test_a_changed_model_is_custom():
     state = opened()
     assert state.model_name == "DeepSeek-V3"
     assert changed(state, num_layers="7").model_name == "custom, from DeepSeek-V3"
-    assert pieces(state)["name"] == "custom, from DeepSeek-V3"
+    assert all_pieces(state)["name"] == "custom, from DeepSeek-V3"
     assert changed(state, num_layers="61").model_name == "DeepSeek-V3"
 
 
@@ -221,9 +245,9 @@ def test_the_sentences_for_screen_readers_state_the_numbers(query, language):
 
 def test_units_change_the_large_numbers_and_never_the_exact_ones():
     state = opened()
-    before = pieces(state)["headline"]
+    before = all_pieces(state)["headline"]
     state.change({"units": "GB"}, SYSTEM)
-    after = pieces(state)["headline"]
+    after = all_pieces(state)["headline"]
     assert figures(before) == figures(after)
     assert "KiB" in before
     assert "KiB" not in after

@@ -8,8 +8,9 @@ import pytest
 
 import calculator
 from calculator.app.controls import GROUPS, controls
+from calculator.app.shell import SHORTCUTS
 from calculator.caches import KINDS, Growth
-from calculator.fields import FIELDS
+from calculator.fields import FIELDS, TABS
 from calculator.footprint import QUANTITIES
 from calculator.formats import FORMATS
 from calculator.locales import LANGUAGES, catalogue
@@ -36,6 +37,8 @@ FAMILIES = {
     },
     "engine.why.": {engine for engine, settings in OF_ENGINE.items() if settings},
     "reuse.": set(Need),
+    "tab.": set(TABS),
+    "shortcut.": {what for _, what in SHORTCUTS} | {"switch"},
     "chart.x.": set(FIELDS["axes"].rule.options),
     "field.": {
         *FIELDS,
@@ -77,7 +80,7 @@ def test_every_word_that_a_template_makes_up_exists(language):
     prefixes = {
         prefix for path in TEMPLATES for prefix in re.findall(r't\("([a-z.]+\.)" ~', path.read_text("utf-8"))
     }
-    families = FAMILIES | {"group.": {"model", "shape", "deployment", "request"}}
+    families = FAMILIES | {"group.": {"model", "shape", "deployment", "request", "memory"}}
     assert prefixes <= families.keys()
     for prefix, names in families.items():
         assert {f"{prefix}{name}" for name in names} <= catalogue(language).keys()

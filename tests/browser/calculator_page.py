@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from calculator.app.readouts import IN_TABS
+from calculator.fields import TABS
+
 from .watched import LOADED_MILLISECONDS
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ DEFAULTS = {
     "language": "auto",
     "theme": "auto",
 }
+TAB_OF = {piece: tab for tab, pieces in IN_TABS.items() for piece in pieces}
 
 # The charts as Bokeh drew them; typed arrays become lists.
 DRAWN = """() => {
@@ -115,8 +119,14 @@ class CalculatorPage:
             "(found) => found.map(({ dataset }) => dataset.kvControl)"
         )
 
+    def piece(self, name: str) -> Locator:
+        """What stands in a tab, which is opened for it."""
+        self.open_tab(TAB_OF[name])
+        return self.find(f"#{name}")
+
     def table(self, name: str) -> list[list[str]]:
         """The rows of a table's body, cell by cell."""
+        self.open_tab(TAB_OF[name])
         return self.find(f"#{name} tbody tr").evaluate_all(
             "(rows) => rows.map(({ cells }) => [...cells].map((cell) => cell.textContent.trim()))"
         )
@@ -141,6 +151,13 @@ class CalculatorPage:
 
     # ---- doing --------------------------------------------------------------------------------------------
 
+    def open_tab(self, name: str) -> None:
+        """Open a tab, unless it is open, and wait for what stands in it."""
+        tab = self.find(f"#tab-{name}")
+        if tab.get_attribute("aria-selected") != "true":
+            tab.click()
+            self.settle()
+
     def type(self, field: str, text: str) -> None:
         """Replace what is in a box, key by key, and wait for the answer."""
         self.box(field).focus()
@@ -159,8 +176,11 @@ class CalculatorPage:
     def choose(self, field: str, option: str) -> None:
         """Choose from a list with the arrow keys."""
         box = self.box(field)
-        options = box.locator("option").evaluate_all("(found) => found.map(({ value }) => value)")
-        steps = options.index(option) - box.evaluate("(select) => select.selectedIndex")
+        options, now = box.evaluate(
+            """({ options, value }) =>
+              [[...options].filter(({ hidden }) => !hidden).map((one) => one.value), value]"""
+        )
+        steps = options.index(option) - (options.index(now) if now in options else -1)
         box.focus()
         for _ in range(abs(steps)):
             self.page.keyboard.press("ArrowDown" if steps > 0 else "ArrowUp")
@@ -195,3 +215,4 @@ class CalculatorPage:
             self.set(state_dtype="fp32")
         self.set(model="kimi-k2.6")  # choosing another one first restores the numbers of a changed model
         self.set(model=model, **DEFAULTS)
+        self.open_tab(TABS[0])

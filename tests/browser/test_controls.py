@@ -53,7 +53,7 @@ def said(page):
     result = {name: part for name, part in page.result().items() if name != "scenario"}
     # Not the live region: it speaks later, when the user pauses.
     texts = page.find("#answers > :not(#live)").all_text_contents()
-    return result, texts, page.find("#ranks").inner_html(), page.drawn()
+    return result, texts, page.drawn()
 
 
 def step(page, locator):

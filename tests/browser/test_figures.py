@@ -89,7 +89,7 @@ def test_a_window_hybrid_holds_a_fifth_of_the_layer_tokens(live, drive):
     drive(live, "num_global_layers", 8)
     drive(live, "sliding_window", 1024)
     drive(live, "context_tokens", 32_768)
-    expect(live.find("#layer_tokens")).to_contain_text("303,104 of 1,572,864 (19.3 %)")
+    expect(live.piece("layer_tokens")).to_contain_text("303,104 of 1,572,864 (19.3 %)")
 
 
 def test_five_flagships_at_100000_tokens_in_the_table(live):

@@ -2,11 +2,13 @@
 
 import pytest
 
+from calculator.fields import TABS
+
 from .calculator_page import CalculatorPage
 from .conftest import watching
 from .watched import origin
 
-PLACES = """() => Object.fromEntries(['headline', 'curves', 'bars', 'ranks', 'layers']
+PLACES = """() => Object.fromEntries(['headline', 'strip', 'curves', 'bars', 'layers']
   .map((id) => [id, document.getElementById(id).getBoundingClientRect().toJSON()]))"""
 SHIFTS = """() => new Promise((resolve) => {
   const [{ domContentLoadedEventEnd: parsed }] = performance.getEntriesByType('navigation');
@@ -42,16 +44,17 @@ def test_nothing_moves_when_python_takes_over(browser, site, width):
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_page_never_scrolls_sideways(live, width, language):
     live.set(model="qwen3.5-397b-a17b", language=language)
-    live.find("details").evaluate_all("(found) => found.forEach((one) => (one.open = true))")
     live.page.set_viewport_size({"width": width, "height": 900})
     try:
-        live.page.evaluate(
-            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        )
-        scroll, client = live.page.evaluate(
-            "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-        )
-        assert scroll <= client
+        for tab in TABS:
+            live.open_tab(tab)
+            live.page.evaluate(
+                "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+            )
+            scroll, client = live.page.evaluate(
+                "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+            )
+            assert scroll <= client, tab
         for chart in ("curves", "bars"):
             box = live.find(f"#{chart}").bounding_box()
             assert box["x"] >= 0

@@ -1,0 +1,70 @@
+// The address bar: it follows the scenario, and the way back leads to the scenarios before.
+// A slider only rewrites the present entry of the history; what is typed or chosen makes a new one. In a frame
+// nothing does: the way back belongs to the page around it.
+
+const PATIENCE = 250; // ms: browsers refuse an address that changes all the time
+const framed = window !== window.top;
+
+let shown = location.search.slice(1); // what the address bar is to say
+let entry; // what the present entry of the history is to keep; undefined while it moves with the address
+let settled = false; // whether the user is done with a box or a list
+let timer;
+
+/** Start listening; `opened(query)` hears of every address that the user goes back or forward to. */
+export function listen(opened) {
+  document.addEventListener('change', ({ target }) => target.type !== 'range' && settle());
+  document.addEventListener('input', ({ target }) => {
+    settled = false;
+    if (target.type === 'range') entry = undefined;
+  });
+  addEventListener('popstate', () => {
+    const query = location.search.slice(1);
+    if (query === shown) return; // only the part after # is another
+    clearTimeout(timer);
+    shown = query;
+    entry = undefined; // Python may write it otherwise
+    opened(query);
+  });
+  addEventListener('beforeprint', () => {
+    write();
+    const now = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: 'long', timeStyle: 'short' });
+    document.getElementById('printed').textContent = `${location.href} · ${now.format(new Date())}`;
+  });
+}
+
+/** The scenario has this address now. */
+export function follow(query) {
+  shown = query;
+  schedule();
+}
+
+/** A choice is made: the address that comes of it is worth a way back. */
+export function settle() {
+  settled = true;
+  schedule();
+}
+
+/** The link to the present scenario. */
+export function link() {
+  write();
+  return location.href;
+}
+
+function schedule() {
+  clearTimeout(timer);
+  timer = setTimeout(write, PATIENCE);
+}
+
+function write() {
+  clearTimeout(timer);
+  const at = (query) => `?${query}${location.hash}`;
+  if (settled && !framed && entry !== undefined && entry !== shown) {
+    history.replaceState(null, '', at(entry)); // typing had moved it
+    history.pushState(null, '', at(shown));
+    entry = shown;
+    settled = false;
+  } else if (location.search.slice(1) !== shown) {
+    history.replaceState(null, '', at(shown));
+  }
+  entry ??= shown;
+}
