@@ -8,6 +8,7 @@ from .allocation import Allocated, Sentence, allocate
 from .caches import Growth
 from .errors import EngineError, FieldError, LimitError
 from .explain import Derivation
+from .factors import Factor, factors
 from .footprint import QUANTITIES, Amounts, Footprint, Parts, footprint
 from .formats import Storage
 from .model import ModelPlan
@@ -104,6 +105,14 @@ class Estimate:
             )
             for parts in map(self.rank.parts, contexts)
         ]
+
+    def factors(self) -> tuple[Factor, ...]:
+        """Where the size of one request at the context comes from: heads, architecture, format.
+
+        A model changed on the sliders has no published number of query heads.
+        """
+        config = None if self.scenario.customised else catalogue.entry(self.scenario.model).config
+        return factors(self.plan, config, self.scenario.storage, self.scenario.context_tokens)
 
     def derivations(self) -> list[Derivation]:
         """How the figures on one rank were made: of each cache, then of the sums."""

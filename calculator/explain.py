@@ -2,9 +2,10 @@
 
 A formula is written once, with the operators of Python, and gives three things that therefore cannot
 differ: its value, its text in symbols (`H · (d + d_v) · s`) and its text in numbers (`8 · (128 + 128) · 2`).
+How the text looks is a `Notation`; others than plain text are in notation.py.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
@@ -18,22 +19,54 @@ Counted = TypeVar("Counted", int, "Expression")
 
 
 class Sign(Enum):
-    """An operation: how it is written, how tightly it binds, how tightly its parts must bind."""
+    """An operation: its name, how tightly it binds, how tightly its parts must bind."""
 
-    SUM = ("{} + {}", 1, (1, 1))
-    DIFFERENCE = ("{} − {}", 1, (1, 2))
-    PRODUCT = ("{} · {}", 2, (2, 2))
-    QUOTIENT = ("{} / {}", 2, (2, 3))
-    FLOOR = ("⌊{} / {}⌋", 3, (2, 3))
-    CEILING = ("⌈{} / {}⌉", 3, (2, 3))
-    WHOLE = ("⌊{}⌋", 3, (1,))
-    LEAST = ("min({}, {})", 3, (1, 1))
-    MOST = ("max({}, {})", 3, (1, 1))
+    SUM = ("sum", 1, (1, 1))
+    DIFFERENCE = ("difference", 1, (1, 2))
+    PRODUCT = ("product", 2, (2, 2))
+    QUOTIENT = ("quotient", 2, (2, 3))
+    FLOOR = ("floor", 3, (2, 3))
+    CEILING = ("ceiling", 3, (2, 3))
+    WHOLE = ("whole", 3, (1,))
+    LEAST = ("least", 3, (1, 1))
+    MOST = ("most", 3, (1, 1))
 
-    def __init__(self, shape: str, strength: int, needed: tuple[int, ...]) -> None:
-        self.shape = shape
+    def __init__(self, label: str, strength: int, needed: tuple[int, ...]) -> None:
+        self.label = label
         self.strength = strength
         self.needed = needed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notation:
+    """A way to write expressions down: what surrounds the parts of a sign, and what names and numbers become.
+
+    The parts of the signs in `bars` stand above and below a line and so need no parentheses.
+    """
+
+    shapes: Mapping[Sign, str]
+    parentheses: str
+    name: Callable[[str], str]
+    number: Callable[[str], str]
+    bars: frozenset[Sign] = frozenset()
+
+
+TEXT = Notation(
+    shapes={
+        Sign.SUM: "{} + {}",
+        Sign.DIFFERENCE: "{} − {}",
+        Sign.PRODUCT: "{} · {}",
+        Sign.QUOTIENT: "{} / {}",
+        Sign.FLOOR: "⌊{} / {}⌋",
+        Sign.CEILING: "⌈{} / {}⌉",
+        Sign.WHOLE: "⌊{}⌋",
+        Sign.LEAST: "min({}, {})",
+        Sign.MOST: "max({}, {})",
+    },
+    parentheses="({})",
+    name=str,
+    number=str,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +114,21 @@ class Expression:
         """The formula with its numbers put in, `8 · (128 + 128) · 2`."""
         return self.written(symbolic=False)
 
-    def written(self, symbolic: bool) -> str:
+    def written(self, symbolic: bool, notation: Notation = TEXT) -> str:
         """The formula, `symbolic` or in numbers, with no more parentheses than it needs."""
         if self.sign is None:
-            return self.name if symbolic and self.name else plain(self.value)
+            if symbolic and self.name:
+                return notation.name(self.name)
+            return notation.number(plain(self.value))
+        bar = self.sign in notation.bars
         texts = (
-            text if part.sign is None or part.sign.strength >= needed else f"({text})"
+            text
+            if bar or part.sign is None or part.sign.strength >= needed
+            else notation.parentheses.format(text)
             for part, needed in zip(self.parts, self.sign.needed, strict=True)
-            for text in [part.written(symbolic)]
+            for text in [part.written(symbolic, notation)]
         )
-        return self.sign.shape.format(*texts)
+        return notation.shapes[self.sign].format(*texts)
 
 
 def symbol(name: str, value: Operand) -> Expression:

@@ -1,7 +1,9 @@
 // The page: reads the address, starts the worker, shows what it answers, writes the address back.
 import * as address from './address.mjs';
 import * as charts from './charts.mjs';
+import { copy } from './copy.mjs';
 import * as form from './form.mjs';
+import * as how from './how.mjs';
 import * as shortcuts from './shortcuts.mjs';
 import * as strip from './strip.mjs';
 import * as tabs from './tabs.mjs';
@@ -117,8 +119,7 @@ function change(field, text) {
 const ahead = (field) => waiting.has(field) || sent.has(field);
 
 async function copyLink() {
-  const done = await navigator.clipboard.writeText(address.link()).then(() => 'shell.copied', () => 'shell.copy_failed');
-  say(done);
+  say((await copy(address.link())) ? 'shell.copied' : 'shell.copy_failed');
   soon('copied', 3000, () => live && say('status.live'));
 }
 
@@ -220,6 +221,7 @@ tabs.listen((field, text) => {
   address.settle();
 });
 strip.listen(word);
+how.listen(change, word);
 address.listen((past) => {
   waiting.clear(); // it was meant for the scenario that was left
   change('address', past);

@@ -20,6 +20,7 @@ class App:
     def __init__(self, query: str, system: Mapping[str, str]) -> None:
         self.state = State()
         self.state.start(query, system)
+        self.how = ""
         self.views = {"curves": Curves(self.state), "bars": Bars(self.state)}
 
     def add_to(self, document: Document) -> None:
@@ -32,8 +33,12 @@ class App:
             document.add_root(pn.panel(self.views[name]).get_root(document))
 
     def change(self, given: Mapping[str, str], system: Mapping[str, str]) -> None:
-        """Take what was typed or dragged, by field, or a whole `address` that the user went back to."""
+        """Take what was typed or dragged, by field, or a whole `address` that the user went back to.
+
+        `how` is the quantity whose formula is asked for: the next page has it.
+        """
         fields = dict(given)
+        self.how = fields.pop("how", "")
         if "address" in fields:
             self.state.start(fields.pop("address"), system)
         self.state.change(fields, system)
@@ -47,6 +52,6 @@ class App:
             "title": self.state.model_name,
             "tab": self.state.scenario.tab,
             "form": form(self.state),
-            "pieces": pieces(self.state),
+            "pieces": pieces(self.state, self.how),
             "summary": summary(self.state),
         }

@@ -15,17 +15,21 @@ import jinja2
 from .. import catalogue
 from ..allocation import Figure
 from ..estimate import ARITHMETIC
+from ..explain import Derivation, Expression, symbol
 from ..footprint import QUANTITIES
 from ..locales import text
 from ..model import ranges
+from ..notation import latex, mathml
 from ..units import exact, human
 from .state import State
 
 ALWAYS = ("name", "brief", "chosen", "headline", "notices", "strip", "bars_note")
+# What the symbols of the headline's formulas stand for; engines use some of them for other things.
+SYMBOLS = ("L", "H", "d", "d_v", "R", "D_r", "d_i", "s", "T", "w", "b", "b_w", "S", "N")
 IN_TABS: Mapping[str, tuple[str, ...]] = {
     "layers": ("layers", "layer_tokens"),
     "ranks": ("ranks", "ranks_note"),
-    "factors": (),
+    "factors": ("factors",),
     "engine": ("engine",),
     "derivation": ("derivation",),
     "data": ("curve_data", "bars_data"),
@@ -44,8 +48,8 @@ def templates() -> jinja2.Environment:
     )
 
 
-def pieces(state: State) -> dict[str, str]:
-    """HTML by element id: what always shows, and what the open tab shows."""
+def pieces(state: State, how: str = "") -> dict[str, str]:
+    """HTML by element id: what always shows, what the open tab shows, and how the quantity `how` is made."""
     language, units = state.language, state.units
     written = (
         templates()
@@ -66,7 +70,14 @@ def pieces(state: State) -> dict[str, str]:
                 "model_name": state.model_name,
                 "compared": lambda: _compared(state),
                 "curve": lambda: _sampled(state),
+                "steps": lambda: _factors(state),
                 "runs": lambda: _runs(state),
+                "mathml": mathml,
+                "copies": _copies,
+                "result": _result,
+                "asked": _derivation(state, how) if how else None,
+                "legend": _legend,
+                "symbol": lambda name: mathml(symbol(name, 0), symbolic=True),
                 "problems": [
                     *(text(language, "notice.unknown", key=key) for key in state.unknown),
                     *(error.message(language) for error in state.unplaced),
@@ -74,7 +85,7 @@ def pieces(state: State) -> dict[str, str]:
             }
         )
     )
-    shown = (*ALWAYS, *IN_TABS[state.scenario.tab])
+    shown = (*ALWAYS, *IN_TABS[state.scenario.tab], *(("how",) if how else ()))
     return {name: str(getattr(written, name)()).strip() for name in shown}
 
 
@@ -106,6 +117,60 @@ def summary(state: State) -> dict[str, str]:
             rate=human(answer.per_rank.bytes_per_token.value, units),
         ),
     }
+
+
+def _factors(state: State) -> list[dict[str, Any]]:
+    """The steps from MHA to each format, each with its share of the first and how many times it is smaller."""
+    steps = state.answer.factors()
+    first = Fraction(steps[0].total_bytes.value)
+    return [
+        {
+            "name": step.name,
+            "heads": step.heads,
+            "amount": step.total_bytes.value,
+            "share": float(step.total_bytes.value / first),
+            "times": f"{float(first / step.total_bytes.value):.2f}",
+            "chosen": step.name == state.scenario.kv_cache_dtype
+            or (step.name == "architecture" and state.scenario.kv_cache_dtype == "bf16"),
+        }
+        for step in steps
+    ]
+
+
+def _derivation(state: State, quantity: str) -> Derivation | None:
+    """How `quantity` was made; None where the present answer has none of that name."""
+    return next((line for line in state.answer.derivations() if line.quantity == quantity), None)
+
+
+def _result(line: Derivation) -> str:
+    """The value that a derivation comes to, with its unit."""
+    return f"{exact(line.value)} B" if "bytes" in line.quantity else exact(line.value)
+
+
+def _copies(line: Derivation) -> dict[str, str]:
+    """A derivation as one line of plain text and of LaTeX."""
+    made, result = line.expression, _result(line)
+    symbols, numbers = (latex(made, symbolic=symbolic) for symbolic in (True, False))
+    digits = result.replace(",", "{,}").replace(" B", r"\ \mathrm{B}")
+    return {
+        "text": f"{line.quantity} = {made.symbols} = {made.numbers} = {result}",
+        "latex": f"{symbols} = {numbers} = {digits}",
+    }
+
+
+def _legend(line: Derivation) -> list[str]:
+    """The symbols of a headline's formula that have words, in the order of `SYMBOLS`."""
+    scope, _, quantity = line.quantity.partition(".")
+    found = set(_names(line.expression)) if scope == "per_rank" else set()
+    if quantity != "total_bytes":
+        found.discard("N")  # of a state it is the size
+    return [name for name in SYMBOLS if name in found]
+
+
+def _names(expression: Expression) -> Iterator[str]:
+    yield expression.name
+    for part in expression.parts:
+        yield from _names(part)
 
 
 def _amount(figure: Figure, units: str) -> str:

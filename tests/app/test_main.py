@@ -61,7 +61,7 @@ def test_an_address_that_the_user_goes_back_to_replaces_everything():
     app.change({"num_layers": "none"}, SYSTEM)
     app.change({"address": other.page()["address"]}, SYSTEM)
     assert app.page() == other.page()
-    assert app.views["curves"].points.data == pytest.approx(other.views["curves"].points.data, nan_ok=True)
+    assert app.views["curves"].points.data["total"] == other.views["curves"].points.data["total"]
 
 
 def test_what_was_changed_after_going_back_is_taken_too():

@@ -8,6 +8,7 @@ import pytest
 
 import calculator
 from calculator.app.controls import GROUPS, controls
+from calculator.app.readouts import SYMBOLS
 from calculator.app.shell import SHORTCUTS
 from calculator.caches import KINDS, Growth
 from calculator.fields import FIELDS, TABS
@@ -38,6 +39,9 @@ FAMILIES = {
     "engine.why.": {engine for engine, settings in OF_ENGINE.items() if settings},
     "reuse.": set(Need),
     "tab.": set(TABS),
+    "symbol.": set(SYMBOLS),
+    "copy.": {"text", "latex"},
+    "factors.": {"mha", "gqa", "architecture"},
     "shortcut.": {what for _, what in SHORTCUTS} | {"switch"},
     "chart.x.": set(FIELDS["axes"].rule.options),
     "field.": {
