@@ -120,7 +120,7 @@ def summary(state: State) -> dict[str, str]:
 
 
 def _factors(state: State) -> list[dict[str, Any]]:
-    """The steps from MHA to each format, each with its share of the first and how many times it is smaller."""
+    """The steps from MHA to each format, each with its share of the first and how many times smaller."""
     steps = state.answer.factors()
     first = Fraction(steps[0].total_bytes.value)
     return [

@@ -195,10 +195,63 @@ def test_every_derivation_ends_in_its_number(query):
     page = Page(all_pieces(state)["derivation"])
     lines = state.answer.derivations()
     assert [text for _, text in page.all("dt")] == [line.quantity for line in lines]
-    assert [text for _, text in page.all("b")] == [f"{exact(line.value)} B" for line in lines]
+    results = [text for _, text in page.all("mtext")]
+    assert results == [f"{exact(line.value)}{' B' if 'bytes' in line.quantity else ''}" for line in lines]
+    copies = [button["data-copy"] for button, _ in page.all("button")]
+    for line, result, texts, latex in zip(lines, results, copies[::2], copies[1::2], strict=True):
+        made = line.expression
+        assert texts == f"{line.quantity} = {made.symbols} = {made.numbers} = {result}"
+        assert latex.count(" = ") == 2
     for line, (_, shown) in zip(lines, page.all("dd"), strict=True):
-        assert line.expression.symbols in shown
         assert line.source in shown
+
+
+@every_language
+@every_scenario
+def test_how_shows_the_formula_of_the_number_that_is_asked_for(query, language):
+    state = opened(query, language=language)
+    for name in QUANTITIES:
+        (line,) = [one for one in state.answer.derivations() if one.quantity == f"per_rank.{name}"]
+        page = Page(pieces(state, f"per_rank.{name}")["how"])
+        assert [words for _, words in page.all("mtext")] == [f"{exact(line.value)} B"]
+        assert page.all("button")[0][0]["data-copy"].startswith(
+            f"per_rank.{name} = {line.expression.symbols} = "
+        )
+        assert f"per_rank.{name}" in {
+            button["data-how"] for button, _ in Page(pieces(state)["headline"]).all("button")
+        }
+    assert "how" not in pieces(state)
+    assert pieces(state, HOSTILE)["how"] == ""
+
+
+def test_the_legend_says_what_the_symbols_of_a_formula_stand_for():
+    legend = Page(pieces(opened(), "per_rank.bytes_per_token")["how"])
+    assert dict(
+        zip([words for _, words in legend.all("dt")], [words for _, words in legend.all("dd")], strict=True)
+    ) == {
+        "L": "layers of the group",
+        "R": "rank of the latent (kv_lora_rank)",
+        "Dr": "size of the rope key",
+        "s": "bytes per element",
+    }
+    assert "sequences" in pieces(opened("n=7"), "per_rank.total_bytes")["how"]
+    # In a state the same letter is the size of the state.
+    assert "sequences" not in pieces(opened("a=state&sk=mamba2&n=7"), "per_rank.constant_bytes")["how"]
+
+
+def test_the_factors_of_deepseek_v3_are_those_of_the_published_example():
+    table = rows(pieces(opened("tab=factors"))["factors"])
+    shown = figures(pieces(opened("tab=factors"))["factors"], "data-kv-factor")
+    assert shown["mha"] == ("499712000000", "499,712,000,000 B")  # 128 heads of 192 + 128, 61 layers
+    assert shown["architecture"] == ("7027200000", "7,027,200,000 B")
+    assert "÷ 71.11" in pieces(opened("tab=factors"))["factors"]
+    assert len(table) > 3
+
+
+def test_a_changed_model_has_no_query_heads_and_the_page_says_so():
+    factors = pieces(opened("tab=factors&L=7"))["factors"]
+    assert "MHA:" not in factors
+    assert text("en", "factors.no_heads") in factors
 
 
 @every_language
