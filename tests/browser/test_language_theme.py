@@ -25,7 +25,7 @@ TEXTS = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const text = walk.currentNode.textContent.trim(), parent = walk.currentNode.parentElement;
-    if (text && !parent.closest(`script, style, noscript, code, kbd, #live, ${closed}`)) texts.push(text);
+    if (text && !parent.closest(`script, style, noscript, code, kbd, math, #live, ${closed}`)) texts.push(text);
   }
   for (const element of document.querySelectorAll('[aria-label]')) {
     if (!element.closest(closed)) texts.push(element.ariaLabel);
