@@ -11,6 +11,8 @@ from .caches import MLA, FullAttention, Growth
 from .explain import Expression
 from .footprint import footprint
 from .formats import BF16, FORMATS, KV_FORMATS, Storage
+from .hf_config.heads import QUERY_HEADS
+from .hf_config.text_part import PLACES
 from .model import Layer, ModelPlan
 
 LATENT_GQA_HEADS = 8  # a latent has no KV heads: beside it stands the usual number
@@ -30,7 +32,7 @@ def factors(
 ) -> tuple[Factor, ...]:
     """The steps for one request of `tokens` tokens, whole model; those before the formats are in BF16.
 
-    `config` tells the query heads (`num_attention_heads`). Without it, or where no layer keeps keys or
+    `config` is the published one and tells the query heads. Without it, or where no layer keeps keys or
     latents, the first two steps are left out; so are formats that the model's caches cannot be written in.
     """
     plain = replace(storage, kv=BF16)
@@ -50,7 +52,7 @@ def factors(
 
 def _by_heads(plan: ModelPlan, config: Mapping[str, object]) -> Iterator[tuple[str, int, tuple[Layer, ...]]]:
     """(step, heads, layers) with keys and values of all query heads, then of the KV heads."""
-    queries = config.get("num_attention_heads")
+    queries = next((config[name] for name in QUERY_HEADS if name in config), None)
     kept = [_attention(layer) for layer in plan.layers]
     common = next((cache for cache in kept if cache), None)
     if type(queries) is not int:
@@ -84,8 +86,14 @@ def _full(cache: FullAttention, heads: int) -> FullAttention:
 
 
 def _text_part(config: Mapping[str, object]) -> Mapping[str, object]:
-    part = config.get("text_config")
-    return part if isinstance(part, Mapping) else config
+    """The part of a configuration that describes the language model."""
+    for place in PLACES:
+        part: object = config
+        for key in place:
+            part = part.get(key) if isinstance(part, Mapping) else None
+        if isinstance(part, Mapping):
+            return part
+    return config
 
 
 def _total(plan: ModelPlan, storage: Storage, tokens: int) -> Expression:

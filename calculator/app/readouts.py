@@ -122,14 +122,14 @@ def summary(state: State) -> dict[str, str]:
 def _factors(state: State) -> list[dict[str, Any]]:
     """The steps from MHA to each format, each with its share of the first and how many times smaller."""
     steps = state.answer.factors()
-    first = Fraction(steps[0].total_bytes.value)
+    first = Fraction(steps[0].total_bytes.value) or 1  # an encoder keeps nothing
     return [
         {
             "name": step.name,
             "heads": step.heads,
             "amount": step.total_bytes.value,
             "share": float(step.total_bytes.value / first),
-            "times": f"{float(first / step.total_bytes.value):.2f}",
+            "times": f"{float(first / (step.total_bytes.value or 1)):.2f}",
             "chosen": step.name == state.scenario.kv_cache_dtype
             or (step.name == "architecture" and state.scenario.kv_cache_dtype == "bf16"),
         }

@@ -22,10 +22,11 @@ SAME = re.compile(
 )
 TEXTS = """() => {
   const texts = [], closed = '[role=tabpanel][hidden]';
+  const wordless = `script, style, noscript, code, kbd, math, #live, ${closed}`;
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const text = walk.currentNode.textContent.trim(), parent = walk.currentNode.parentElement;
-    if (text && !parent.closest(`script, style, noscript, code, kbd, math, #live, ${closed}`)) texts.push(text);
+    if (text && !parent.closest(wordless)) texts.push(text);
   }
   for (const element of document.querySelectorAll('[aria-label]')) {
     if (!element.closest(closed)) texts.push(element.ariaLabel);
