@@ -92,6 +92,7 @@ FAMILIES: Mapping[str, Family] = {
     "qwen3_next": Family(pattern=(LINEAR, LINEAR, LINEAR, FULL)),
     "recurrent_gemma": Family(pattern=(RECURRENT, RECURRENT, SLIDING), words={FULL: SLIDING}),
     "rwkv5": Family(pattern=(words.RWKV,)),
+    "unlimited_ocr_text": Family(pattern=(words.REFERENCE,)),
     "vaultgemma": _EVERY_OTHER,
     "whisper": Family(encoder_length="max_source_positions"),
     "xglm": Family(means={"num_attention_heads": "attention_heads"}),

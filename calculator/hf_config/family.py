@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 FULL = "full_attention"
 SLIDING = "sliding_attention"
 CHUNKED = "chunked_attention"
+REFERENCE = "reference_sliding_attention"  # the whole prompt, and the last of the generated tokens
 LINEAR = "linear_attention"  # one of several recurrences: the other keys decide
 LIGHTNING = "lightning_attention"
 INDEXED = "indexed_attention"  # full attention to the tokens that an index selects

@@ -25,6 +25,7 @@ WORDS: Mapping[str, str] = {
             SLIDING,
             LINEAR,
             words.CHUNKED,
+            words.REFERENCE,
             words.INDEXED,
             words.COMPRESSED,
             words.HEAVILY_COMPRESSED,

@@ -77,6 +77,7 @@ SUSPECT = re.compile(
     |(chunk|local|global|cross|shared|sparse|hybrid|linear)_(attn|attention)|full_attn|(^|_)swa|cross_layer|nsa_|moba
     |layer_?types?|layers?_(block|pattern)|block_types|hybrid|compress|indexer|(^|_)index_|share_(k|cache)
     |recurren|(^|_)loops?(_|$)|encoder_hidden|(^|_)ssm|mamba|rwkv|(^|_)gla(_|$)|delta_?net|linear_(num|key|value)|short_conv|d_conv|d_state
+    |low_rank_dim|expand_(k|v|ratio)|feature_map|attn_mode|retention|hyena|(^|_)ttt(_|$)
     |conv(1d)?_(kernel|size|width|dim|l_)|state_(size|dim)|sink_tokens|mem(ory)?_(tokens|size|len)|cache_(size|len|dim)
     """,
     re.VERBOSE,

@@ -36,7 +36,7 @@ from .reader import Reader
 from .sharing import refined
 from .state import lightning, linear_attention, mamba, rg_lru, rwkv, short_convolution
 from .text_part import text_part
-from .window import chunked_attention, sliding_attention
+from .window import chunked_attention, reference_attention, sliding_attention
 
 MOST_LAYERS = 1024
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers")
@@ -138,6 +138,7 @@ BUILDERS: Mapping[str, Callable[[Reader], Layer]] = {
     words.FULL: _full,
     words.SLIDING: _sliding,
     words.CHUNKED: lambda reader: (chunked_attention(reader),),
+    words.REFERENCE: lambda reader: (reference_attention(reader),),
     words.LINEAR: lambda reader: (linear_attention(reader),),
     words.LIGHTNING: lambda reader: (lightning(reader),),
     words.INDEXED: _indexed,

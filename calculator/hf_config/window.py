@@ -1,6 +1,6 @@
 """Sliding windows and chunks: whether they count, and how wide they are."""
 
-from ..caches import ChunkedLocal, FullAttention, SlidingWindow
+from ..caches import ChunkedLocal, FullAttention, ReferenceWindow, SlidingWindow
 from ..errors import ConfigError
 from .context import stated_context
 from .found import Found
@@ -48,6 +48,12 @@ def sliding_attention(reader: Reader) -> SlidingWindow | FullAttention:
     if never_binds(reader, width):
         return reader.cache(FullAttention, **sizes)
     return reader.cache(SlidingWindow, sliding_window=width, **sizes)
+
+
+def reference_attention(reader: Reader) -> ReferenceWindow:
+    """Keys and values of the prompt, and of the last generated tokens (Unlimited-OCR)."""
+    reader.ordinary("layer_types")
+    return reader.cache(ReferenceWindow, reference_window=reader.needed(*WINDOW), **full_sizes(reader))
 
 
 def chunked_attention(reader: Reader) -> ChunkedLocal | FullAttention:

@@ -146,3 +146,13 @@ def test_full_layers_of_gemma_4_as_transformers_5_saves_them():
 def test_a_window_of_minus_one_is_none():
     assert figures(of("mistral", sliding_window=-1))[0] == 4 * 4 * ROW
     assert figures(plain(sliding_window_size=-1))[0] == 4 * 4 * ROW
+
+
+def test_a_window_over_generated_tokens_alone():
+    config = of("unlimited_ocr_text", layer_types=["reference_sliding_attention"] * 4, sliding_window=128)
+    assert kinds(read_config(config)) == ["reference_window"] * 4
+    del config["layer_types"], config["sliding_window"]
+    assert kinds(read_config(config)) == ["reference_window"] * 4
+    refused(
+        plain(layer_types=["reference_sliding_attention"] * 4, sliding_window=128), "unread", "layer_types"
+    )
