@@ -3,10 +3,11 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from . import catalogue, outline
+from .allocation import DIFFERENCE, Allocated
 from .catalogue import writing
 from .check import check
 from .engine_view import engine_views
@@ -176,5 +177,26 @@ def _report(answer: Estimate, language: str) -> str:
             title = f"{text(language, f'scope.{scope}')}, {text(language, f'quantity.{name}')}"
             lines.append(f"{title}: {exact(formula.value)} B = {human(formula.value, units)}")
             lines.append(f"    {formula.symbols} = {formula.numbers}")
+    if answer.allocated:
+        lines += _allocated(answer.allocated, language, units)
     lines += [text(language, key, **values) for key, values in answer.notices()]
     return "\n".join(lines)
+
+
+def _allocated(found: Allocated, language: str, units: str) -> Iterator[str]:
+    """What the engine makes of it, and where the difference comes from."""
+    engine = text(language, f"option.engine.{found.engine}")
+    yield text(language, "engine.title", engine=engine, version=found.version)
+    for name in QUANTITIES:
+        amount = getattr(found.per_rank, name).value
+        yield f"  {text(language, f'quantity.{name}')}: {exact(amount)} B = {human(amount, units)}"
+    for figure in (*found.capacity, *found.transfer):
+        yield f"  {text(language, f'figure.{figure.name}')}: {exact(figure.value.value)}"
+    if found.difference:
+        yield f"  {text(language, 'engine.parts')}:"
+    for part in found.difference:
+        amounts = (
+            f"{text(language, f'quantity.{name}')} {exact(getattr(part, name).value)} B"
+            for name in DIFFERENCE
+        )
+        yield f"    {text(language, f'part.{part.reason}')}: {', '.join(amounts)}"

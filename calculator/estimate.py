@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from . import catalogue
-from .allocation import Allocated, Sentence, allocate
+from .allocation import DIFFERENCE, Allocated, Sentence, allocate
 from .caches import Growth
 from .errors import EngineError, FieldError, LimitError
 from .explain import Derivation
@@ -174,6 +174,11 @@ class Estimate:
                     ],
                 }
                 for group in self.plan.groups()
+            ],
+            "difference": [
+                {"reason": part.reason.value}
+                | {name: _number_json(getattr(part, name).value) for name in DIFFERENCE}
+                for part in (self.allocated.difference if self.allocated else ())
             ],
             "capacity": {
                 figure.name: number_json(figure.value.value)

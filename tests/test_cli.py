@@ -130,3 +130,12 @@ def test_a_process_of_its_own_prints_the_same():
     command = [sys.executable, "-m", "calculator", "estimate", "--context-tokens", "8192", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     assert json.loads(done.stdout)["per_rank"]["total_bytes"] == 575_668_224
+
+
+def test_an_engine_is_shown_with_what_it_takes_and_why(capsys):
+    assert main(["estimate", "--engine", "vllm", "--model", "deepseek-v3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("vLLM ") for line in lines)
+    assert "    the last block, filled up: bytes per token 0 B, total bytes 2,248,704 B" in lines
+    assert main(["--language", "zh", "estimate", "--engine", "sglang", "--model", "llama-3.1-8b"]) == 0
+    assert "差额的来源" not in capsys.readouterr().out  # pages of one token: there is none

@@ -243,6 +243,7 @@ def test_the_json_is_that_of_the_contract():
         "whole_model",
         "logical",
         "groups",
+        "difference",
         "capacity",
         "transfer",
         "derivation",

@@ -7,9 +7,9 @@ from ..model import ModelPlan
 from ..scenario import Scenario
 from ..serving import VLLM
 from . import sglang, vllm
-from .form import Allocated, Figure, Sentence
+from .form import DIFFERENCE, Allocated, Figure, Part, Sentence
 
-__all__ = ["Allocated", "Figure", "Sentence", "allocate"]
+__all__ = ["DIFFERENCE", "Allocated", "Figure", "Part", "Sentence", "allocate"]
 
 
 def allocate(scenario: Scenario, plan: ModelPlan) -> Allocated | None:

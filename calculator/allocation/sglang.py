@@ -1,13 +1,14 @@
 """A scenario on SGLang."""
 
 from ..engines import sglang
-from ..explain import ceiling, least, lift, symbol
+from ..explain import symbol
 from ..footprint import Amounts, footprint
 from ..model import ModelPlan
 from ..scenario import Scenario
 from ..serving import SGLANG
-from ..transfer.sglang import Transfer, transfer
-from .form import Allocated, Figure, max_model_len, of_all
+from ..transfer.sglang import transfer
+from .form import Allocated, Figure, difference_derivations, max_model_len, of_all, split
+from .sglang_difference import Held, reasons
 
 
 def settings(scenario: Scenario, plan: ModelPlan) -> sglang.Settings:
@@ -43,10 +44,14 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
         Figure(name="allocated_bytes", unit="bytes", value=made.allocated_bytes),
     ]
     sent = transfer(made, scenario.context_tokens, stage=made.stages.index(made.tightest))
+    windows = footprint(plan, scenario.storage, 1).bounds()
+    held = Held.of(made, scenario.context_tokens, windows)
+    parts = split(reasons(made, held, scenario, plan), scenario.num_sequences)
     return Allocated(
         engine=SGLANG,
         version=version,
-        per_rank=_amounts(made, sent, scenario, footprint(plan, scenario.storage, 1).bounds()),
+        per_rank=_amounts(held, scenario),
+        difference=parts,
         capacity=tuple(capacity),
         transfer=(
             Figure(name="pages", unit="pages", value=sent.pages),
@@ -55,27 +60,15 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
         ),
         fits=True,
         notes=made.notes,
-        derivations=tuple(made.derivations()),
+        derivations=(*made.derivations(), *difference_derivations(parts, f"{SGLANG} {version}")),
     )
 
 
-def _amounts(made: sglang.Allocation, sent: Transfer, scenario: Scenario, bounds: tuple[int, ...]) -> Amounts:
+def _amounts(held: Held, scenario: Scenario) -> Amounts:
     """Whole pages of the token pools, index keys and windows, and one state slot, as a request holds them."""
-    tokens, page = symbol("T", scenario.context_tokens), symbol("P", made.page_size)
-    extra = symbol("extra", made.tightest.pool.extra_bytes)
-    rate, windows, states, held = symbol("page", sent.page_bytes) / page, lift(0), lift(0), sent.extra_bytes
-    match sent.extra:
-        case sglang.Extra.DSA:
-            rate = rate + extra / page
-        case sglang.Extra.SWA:
-            # A window may begin inside a page, so its tokens can touch one page more.
-            most = ceiling(symbol("w", max(bounds)), page) + (made.page_size > 1)
-            windows, held = extra * most, extra * least(ceiling(tokens, page), most)
-        case sglang.Extra.MAMBA:
-            states = held
     return Amounts(
-        bytes_per_token=rate,
-        bounded_bytes=windows,
-        constant_bytes=states,
-        total_bytes=of_all(scenario, sent.kv_bytes + held),
+        bytes_per_token=held.page_bytes / symbol("P", held.page_size),
+        bounded_bytes=held.window_bytes * symbol("pages_w", held.most_window_pages),
+        constant_bytes=held.state_bytes,
+        total_bytes=of_all(scenario, held.total_bytes),
     )

@@ -11,7 +11,8 @@ from ..model import ModelPlan
 from ..scenario import Scenario
 from ..serving import VLLM
 from ..transfer.vllm import request_bytes
-from .form import Allocated, Figure, max_model_len, of_all
+from .form import Allocated, Figure, difference_derivations, max_model_len, of_all, split
+from .vllm_difference import reasons
 
 LONGEST = 2**27  # tokens: what a window or a state takes at this context, it takes at any longer one
 
@@ -48,16 +49,18 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
             Figure(name="reported_tokens", unit="tokens", value=lift(pool.reported_tokens)),
             Figure(name="longest_context", unit="tokens", value=lift(pool.longest_context)),
         ]
+    parts = split(reasons(made, scenario, plan), scenario.num_sequences)
     sent = request_bytes(made.widest.groups, scenario.context_tokens)
     return Allocated(
         engine=VLLM,
         version=version,
         per_rank=_amounts(made, scenario),
+        difference=parts,
         capacity=tuple(capacity),
         transfer=(Figure(name="request_bytes", unit="bytes", value=sent),),
         fits=pool is None or pool.fits,
         notes=(),
-        derivations=tuple(made.derivations()),
+        derivations=(*made.derivations(), *difference_derivations(parts, f"{VLLM} {version}")),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 
 from .. import catalogue
-from ..allocation import Figure
+from ..allocation import DIFFERENCE, Figure
 from ..estimate import ARITHMETIC
 from ..explain import Derivation, Expression, symbol
 from ..footprint import QUANTITIES
@@ -66,6 +66,7 @@ def pieces(state: State, how: str = "") -> dict[str, str]:
                 "answer": state.answer,
                 "scenario": state.scenario,
                 "quantities": QUANTITIES,
+                "parted": DIFFERENCE,
                 "arithmetic": ARITHMETIC,
                 "model_name": state.model_name,
                 "compared": lambda: _compared(state),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import calculator
+from calculator.allocation.form import Reason
 from calculator.app.controls import GROUPS, controls
 from calculator.app.readouts import SYMBOLS
 from calculator.app.shell import SHORTCUTS
@@ -36,6 +37,7 @@ FAMILIES = {
         for path in (PACKAGE / "allocation").glob("*.py")
         for name in re.findall(r'Figure\(\s*name="(\w+)"', path.read_text("utf-8"))
     },
+    "part.": set(Reason),
     "engine.why.": {engine for engine, settings in OF_ENGINE.items() if settings},
     "reuse.": set(Need),
     "tab.": set(TABS),

@@ -16,14 +16,18 @@ def element_of(storage: StorageFormat) -> str:
     return names.get(storage, "uint8")
 
 
-ONE = lift(1)
+ONE, NOTHING = lift(1), lift(0)
 
 
 class Sent(Enum):
-    """When prefill sends a buffer to decode: page by page, once at the end, or never."""
+    """When prefill sends a buffer to decode: page by page, once at the end, or never.
+
+    `STAYS` is what every page has, too, and what is not sent with it.
+    """
 
     PAGES = "pages"
     EXTRA = "extra"
+    STAYS = "stays"
     NEVER = "never"
 
 
@@ -31,7 +35,8 @@ class Sent(Enum):
 class Buffer:
     """One tensor of [shape] per layer (`stacked`: one of [layers, shape]) of `element`s.
 
-    `item_rows` are the rows of its first dimension that one page, or one state slot, takes.
+    `item_rows` are the rows of its first dimension that one page, or one state slot, takes; `padding` are the
+    bytes of a row in which nothing is stored.
     """
 
     name: str
@@ -41,6 +46,7 @@ class Buffer:
     item_rows: Expression = ONE
     sent: Sent = Sent.NEVER
     stacked: bool = False
+    padding: Expression = NOTHING
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -86,9 +92,22 @@ class Pool:
         """Bytes of one page or slot of the extra state over all layers."""
         return _items(self.sent(Sent.EXTRA))
 
-    def sent(self, when: Sent) -> tuple[Buffer, ...]:
+    @property
+    def held_page_bytes(self) -> Expression:
+        """Bytes of one page over all layers, whether they are sent or not."""
+        return _items(self.sent(Sent.PAGES, Sent.STAYS))
+
+    def padding_bytes(self, when: Sent) -> Expression:
+        """Bytes of one page of these buffers over all layers in which nothing is stored."""
+        return total(
+            buffer.layers * (buffer.item_rows * buffer.padding)
+            for buffer in self.sent(when)
+            if buffer.padding.value
+        )
+
+    def sent(self, *when: Sent) -> tuple[Buffer, ...]:
         """The buffers that are sent then."""
-        return tuple(buffer for buffer in self.buffers if buffer.sent is when)
+        return tuple(buffer for buffer in self.buffers if buffer.sent in when)
 
 
 def _items(buffers: Iterable[Buffer]) -> Expression:

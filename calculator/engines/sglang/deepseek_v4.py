@@ -200,6 +200,7 @@ def _rows(
         element="uint8",
         layers=depth,
         sent=sent,
+        padding=symbol("padded", round_up(per_page * entry, ALIGNMENT)) - per_page * entry,
     )
 
 

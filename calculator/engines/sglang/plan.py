@@ -50,6 +50,7 @@ class Allocation:
     family: Family
     pool: str
     page_size: int
+    attention_tp: int  # ranks that share the heads of one request
     attention_window: int  # tokens that a later token may need of a window layer; 0 without windows
     stages: tuple[Stage, ...]
     tokens: Expression
@@ -147,6 +148,7 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
         family=kind,
         pool=stages[0].pool.name,
         page_size=settings.page_size,
+        attention_tp=settings.attention_tp,
         attention_window=_attention_window(plan),
         stages=stages,
         tokens=tokens,

@@ -26,8 +26,8 @@ def attention_pool(row: Row, storage: StorageFormat, extent: Extent) -> Pool:
             buffers=(
                 _tokens("k_buffer", data, "uint8", extent),
                 _tokens("v_buffer", data, "uint8", extent),
-                _tokens("k_scale_buffer", scales, "uint8", extent, sent=Sent.NEVER),
-                _tokens("v_scale_buffer", scales, "uint8", extent, sent=Sent.NEVER),
+                _tokens("k_scale_buffer", scales, "uint8", extent, sent=Sent.STAYS),
+                _tokens("v_scale_buffer", scales, "uint8", extent, sent=Sent.STAYS),
             ),
         )
     element = element_of(storage)
@@ -82,7 +82,7 @@ def latent_pool(row: Row, storage: StorageFormat, extent: Extent) -> Pool:
             buffers=(
                 _tokens("kv_buffer", data, "uint8", extent),
                 _tokens(
-                    "kv_scale_buffer", (extent.rows, row.elements // 16), "uint8", extent, sent=Sent.NEVER
+                    "kv_scale_buffer", (extent.rows, row.elements // 16), "uint8", extent, sent=Sent.STAYS
                 ),
             ),
         )

@@ -9,6 +9,36 @@ from .rules import Rules
 from .settings import MambaMode, Settings
 from .spec import WINDOW_TYPES, LayerSpec, SpecType
 
+FORGETTING = WINDOW_TYPES | {SpecType.CHUNKED_LOCAL}
+
+
+def kept_tokens(spec: LayerSpec, settings: Settings, rules: Rules) -> Expression:
+    """The most tokens of one request that a layer keeps at once, before whole blocks; of any but a state."""
+    tokens = symbol("T", settings.max_model_len)
+    match spec.type:
+        case SpecType.SLIDING_WINDOW | SpecType.SLIDING_WINDOW_MLA:
+            held = symbol("w", spec.window or 1) - 1
+            if spec.retained_tokens:
+                held = held + symbol("x", spec.retained_tokens)
+            return least(held + tokens_in_flight(settings, rules), tokens)
+        case SpecType.CHUNKED_LOCAL:
+            return least(symbol("c", spec.chunk or 1) + tokens_in_flight(settings, rules), tokens)
+        case SpecType.CROSS:
+            return symbol("T_enc", settings.encoder_tokens)
+        case SpecType.RING:
+            return symbol("ring", spec.block_size)
+        case SpecType.ENCODER_ONLY:
+            return lift(0)
+        case _:
+            shards = rules.context_shards(settings)
+            alone = shards.value == 1 or not spec.dcp_sharded
+            return tokens if alone else ceiling(tokens, shards)
+
+
+def spare_pages(spec: LayerSpec) -> int:
+    """Pages beside those of the kept tokens: a window may begin inside a block, and touch one more."""
+    return int(spec.type in WINDOW_TYPES)
+
 
 def tokens_in_flight(settings: Settings, rules: Rules) -> Expression:
     """C, the tokens of a step; times the batches under way, whose blocks are not freed yet."""
@@ -21,19 +51,7 @@ def admission_cap(spec: LayerSpec, settings: Settings, rules: Rules) -> Expressi
 
     Source: vLLM 0.22.0 and 0.33.0 `max_admission_blocks_per_request`.
     """
-    tokens, block = symbol("T", settings.max_model_len), symbol("B", spec.block_size)
-    step = tokens_in_flight(settings, rules)
-    match spec.type:
-        case SpecType.SLIDING_WINDOW | SpecType.SLIDING_WINDOW_MLA:
-            held = symbol("w", spec.window or 1) - 1
-            if spec.retained_tokens:
-                held = held + symbol("x", spec.retained_tokens)
-            # The window may begin inside a block, so its tokens can touch one block more.
-            return ceiling(least(held + step, tokens), block) + 1
-        case SpecType.CHUNKED_LOCAL:
-            return ceiling(least(symbol("c", spec.chunk or 1) + step, tokens), block)
-        case _:
-            return None
+    return _token_pages(spec, settings, rules) if spec.type in FORGETTING else None
 
 
 def request_pages(spec: LayerSpec, settings: Settings, rules: Rules) -> Expression:
@@ -44,23 +62,14 @@ def request_pages(spec: LayerSpec, settings: Settings, rules: Rules) -> Expressi
     """
     if spec.type in WINDOW_TYPES and settings.decode_context_parallel_size > 1 and spec.dcp_sharded:
         raise EngineError("vllm.cp_window", kind=spec.cache.kind)
-    cap = admission_cap(spec, settings, rules)
-    if cap is not None:
-        return cap
-    tokens, block = symbol("T", settings.max_model_len), symbol("B", spec.block_size)
-    match spec.type:
-        case SpecType.MAMBA:
-            return _state_pages(spec, settings)
-        case SpecType.RING:
-            return lift(1)
-        case SpecType.CROSS:
-            return ceiling(symbol("T_enc", settings.encoder_tokens), block)
-        case SpecType.ENCODER_ONLY:
-            return lift(0)
-        case _:
-            shards = rules.context_shards(settings)
-            alone = shards.value == 1 or not spec.dcp_sharded
-            return ceiling(tokens if alone else ceiling(tokens, shards), block)
+    if spec.type is SpecType.MAMBA:
+        return _state_pages(spec, settings)
+    return _token_pages(spec, settings, rules)
+
+
+def _token_pages(spec: LayerSpec, settings: Settings, rules: Rules) -> Expression:
+    pages = ceiling(kept_tokens(spec, settings, rules), symbol("B", spec.block_size))
+    return pages + spare_pages(spec) if spare_pages(spec) else pages
 
 
 def _state_pages(spec: LayerSpec, settings: Settings) -> Expression:

@@ -135,9 +135,13 @@ class Allocation:
         """Ranks that share the tokens of a request."""
         return int(self.rules.context_shards(self.settings).value)
 
+    def layer_pages(self, spec: LayerSpec, settings: Settings) -> Expression:
+        """Pages that one request can need in a layer, under other `settings` than its own."""
+        return request_pages(spec, settings, self.rules)
+
     def request_pages(self, group: Group, settings: Settings) -> Expression:
-        """Pages that one request can need in a group, under other `settings` than its own."""
-        return request_pages(group.spec, settings, self.rules)
+        """Pages that one request can need in a group."""
+        return blocks.group_pages(group, settings, self.rules)
 
     def grows(self, group: Group) -> bool:
         """Whether a request takes ever more blocks of this group as its context grows."""
