@@ -177,7 +177,7 @@ class Estimate:
             ],
             "difference": [
                 {"reason": part.reason.value}
-                | {name: _number_json(getattr(part, name).value) for name in DIFFERENCE}
+                | {name: number_json(getattr(part, name).value) for name in DIFFERENCE}
                 for part in (self.allocated.difference if self.allocated else ())
             ],
             "capacity": {

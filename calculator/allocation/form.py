@@ -21,7 +21,7 @@ class Figure:
 
 
 class Reason(StrEnum):
-    """Why an engine takes other bytes than are stored. The words are under part.<reason> in the catalogues."""
+    """Why an engine takes other bytes than stored. The words are under part.<reason> in the catalogues."""
 
     OTHER_STAGES = "other_stages"  # layers of other pipeline stages
     ATTENTION_RANKS = "attention_ranks"  # heads shared by fewer ranks, under DP attention

@@ -74,9 +74,9 @@ def _amounts(made: vllm.Allocation, scenario: Scenario) -> Amounts:
     block = symbol("block", made.bytes_per_block)
     here = replace(chosen, max_model_len=scenario.context_tokens)
     longest = replace(chosen, max_model_len=LONGEST)
-    groups = [group for group in stage.groups if group.present]
-    growing = [group for group in groups if made.grows(group)]
-    fixed = [group for group in groups if not made.grows(group)]
+    # A group that has no layer on this stage takes blocks of its pool all the same.
+    growing = [group for group in stage.groups if made.grows(group)]
+    fixed = [group for group in stage.groups if not made.grows(group)]
     windows = [group for group in fixed if group.spec.cache.growth is Growth.BOUNDED]
     states = [group for group in fixed if group.spec.cache.growth is not Growth.BOUNDED]
     rate = total(block / symbol("B", group.spec.block_size * made.shards) for group in growing)

@@ -111,8 +111,6 @@ def _shared(
     block = symbol("block", made.widest.bytes_per_block)
     for group in made.widest.groups:
         own = [(count, way[-1][1]) for other, _, count, way in ways if other is group]
-        if not own:
-            continue
         taken = block * made.request_pages(group, settings)
         grown = block / symbol("B", group.spec.block_size * made.shards) if made.grows(group) else lift(0)
         yield (

@@ -19,6 +19,7 @@ PLANS = {
     "latents": [(LATENT,)] * 6,
     "sparse": [(LATENT, INDEX)] * 6,
     "windows": [(WINDOW,), (WINDOW,), (FULL,)] * 3,
+    "halves": [(WINDOW,)] * 4 + [(FULL,)] * 4,
     "all windows": [(SlidingWindow(**HEADS, sliding_window=100),)] * 4,
     "chunks": [(CHUNK,), (FULL,)] * 2,
     "delta": [(GDN,), (GDN,), (GDN,), (FULL,)] * 2,
@@ -32,7 +33,7 @@ PLANS = {
 CLASSES = st.sampled_from([None, "MistralForCausalLM"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_the_reasons_sum_to_the_difference(data):
     """allocated - logical, for the growth per token and the bytes at the context, on both engines."""
