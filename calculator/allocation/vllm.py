@@ -79,7 +79,7 @@ def _amounts(made: vllm.Allocation, scenario: Scenario) -> Amounts:
     fixed = [group for group in stage.groups if not made.grows(group)]
     windows = [group for group in fixed if group.spec.cache.growth is Growth.BOUNDED]
     states = [group for group in fixed if group.spec.cache.growth is not Growth.BOUNDED]
-    rate = total(block / symbol("B", group.spec.block_size * made.shards) for group in growing)
+    rate = total(block / symbol("B", group.spec.block_size * made.shards_of(group.spec)) for group in growing)
     return Amounts(
         bytes_per_token=rate,
         bounded_bytes=total(block * made.request_pages(group, longest) for group in windows),

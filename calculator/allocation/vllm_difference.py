@@ -78,7 +78,7 @@ def _way(made: vllm.Allocation, spec: LayerSpec, group: Group, context: int) -> 
     held = symbol("units", spec.cache.units(symbol("T", context)))
     linear = spec.cache.growth is Growth.LINEAR
     nothing = lift(0)
-    per_block = symbol("B", spec.block_size * made.shards)
+    per_block = symbol("B", spec.block_size * made.shards_of(spec))
     page = symbol("page", spec.page)
     stored = _Level(rate=unit / symbol("r", ratio) if linear else nothing, request=unit * held)
     if spec.type is SpecType.MAMBA:
@@ -87,7 +87,7 @@ def _way(made: vllm.Allocation, spec: LayerSpec, group: Group, context: int) -> 
     else:
         tokens, spare = symbol("kept", kept_tokens(spec, settings, made.rules)), spare_pages(spec)
         entries = symbol("entries", spec.entries)
-        share = unit / (symbol("r", ratio) * symbol("ranks", made.shards))
+        share = unit / (symbol("r", ratio) * symbol("ranks", made.shards_of(spec)))
         kept = _Level(rate=share if grows else nothing, request=unit * (tokens // symbol("r", ratio)))
         rounded = entries * unit / per_block if grows else nothing
         whole = _Level(rate=rounded, request=(pages - spare) * entries * unit)
@@ -108,11 +108,12 @@ def _shared(
 ) -> Iterator[Step]:
     """A block is as large as the largest group needs: the others take it whole, too."""
     settings = replace(made.settings, max_model_len=context)
-    block = symbol("block", made.widest.bytes_per_block)
+    block = symbol("block", made.bytes_per_block)
     for group in made.widest.groups:
         own = [(count, way[-1][1]) for other, _, count, way in ways if other is group]
         taken = block * made.request_pages(group, settings)
-        grown = block / symbol("B", group.spec.block_size * made.shards) if made.grows(group) else lift(0)
+        tokens = symbol("B", group.spec.block_size * made.shards_of(group.spec))
+        grown = block / tokens if made.grows(group) else lift(0)
         yield (
             Reason.SHARED_BLOCKS,
             grown - total(symbol("L", count) * level.rate for count, level in own),

@@ -9,6 +9,7 @@ from calculator.caches import CrossAttention, EncoderOnlyAttention, FullAttentio
 from calculator.errors import EngineError
 from calculator.footprint import footprint
 from calculator.locales import LANGUAGES, text
+from calculator.serving import VERSIONS
 from tests.engines.vllm.shapes import CHUNK, FULL, GDN, HIDDEN, INDEX, LATENT, MAMBA, V4_LAYERS, WINDOW
 
 HEADS = {"num_kv_heads": 4, "head_size": 96, "head_size_v": 64}
@@ -44,6 +45,7 @@ def test_the_reasons_sum_to_the_difference(data):
     engine = draw(st.sampled_from(["vllm", "sglang"]))
     values = {
         "engine": engine,
+        "engine_version": draw(st.sampled_from(VERSIONS[engine])),
         "kv_cache_dtype": draw(st.sampled_from(["bf16", "fp8", "fp4_e2m1", "nvfp4", "turboquant_3bit_nc"])),
         "tensor_parallel_size": draw(st.sampled_from([1, 2, 8])),
         "pipeline_parallel_size": draw(st.sampled_from([1, 2])),
@@ -76,7 +78,9 @@ def test_the_reasons_sum_to_the_difference(data):
 
 
 def reasons(engine, plan=None, **values):
-    scenario = Scenario().changed({"engine": engine, "context_tokens": 100_000, **values})
+    version = {"vllm": "0.22.0", "sglang": "0.5.13"}[engine]
+    chosen = {"engine": engine, "engine_version": version, "context_tokens": 100_000, **values}
+    scenario = Scenario().changed(chosen)
     made = allocate(scenario, plan or scenario.plan())
     return {part.reason: (part.bytes_per_token.value, part.total_bytes.value) for part in made.difference}
 

@@ -81,6 +81,8 @@ def blocks_per_request(groups: Groups, settings: Settings, rules: Rules) -> Expr
 
     Source: `get_max_concurrency_for_kv_cache_config`.
     """
+    if not groups:
+        return lift(0)
     return rules.weigh([(group_pages(group, settings, rules), group.page) for group in groups])
 
 

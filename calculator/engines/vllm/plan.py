@@ -135,6 +135,10 @@ class Allocation:
         """Ranks that share the tokens of a request."""
         return int(self.rules.context_shards(self.settings).value)
 
+    def shards_of(self, spec: LayerSpec) -> int:
+        """Ranks that share the tokens of a request in a layer."""
+        return self.shards if spec.dcp_sharded else 1
+
     def layer_pages(self, spec: LayerSpec, settings: Settings) -> Expression:
         """Pages that one request can need in a layer, under other `settings` than its own."""
         return request_pages(spec, settings, self.rules)
