@@ -278,7 +278,7 @@ def test_laws_over_the_catalogue(model, context, tp):
     if found.pool.fits:
         assert found.pool.longest_context == context
     if not found.groups:
-        with pytest.raises(EngineError, match="no cache"):
+        with pytest.raises(EngineError, match="no block"):
             assert found.pool.concurrency
         return
     longer = allocate(chosen, storage, replace(settings, max_model_len=context + 1), VERSION)
