@@ -87,6 +87,7 @@ FAMILIES: Mapping[str, Family] = {
     "nemotron_h": Family(needs=(("hybrid_override_pattern", "layers_block_type", "layer_types"),)),
     "olmo3": Family(pattern=(SLIDING, SLIDING, SLIDING, FULL)),
     "olmo_hybrid": Family(pattern=(LINEAR, LINEAR, LINEAR, FULL)),
+    "paligemma": Family(ignores={"use_bidirectional_attention"}),  # of the prompt, which is kept as any other
     "qwen3_5_moe_text": _INTERVAL,
     "qwen3_5_text": _INTERVAL,
     "qwen3_next": Family(pattern=(LINEAR, LINEAR, LINEAR, FULL)),
@@ -165,6 +166,8 @@ def with_family(root: Reader, text: Reader) -> Reader:
             "config.note.unknown_type", text.path("model_type"), value=shown(strange) if strange else "–"
         )
     family = FAMILIES.get(name, Family())
+    if text is not root:
+        family = replace(family, ignores=family.ignores | FAMILIES.get(outer or "", Family()).ignores)
     defaults = {**classes().get(name, {}).get("defaults", {}), **family.defaults}
     reader = text.as_family(shown(name), family, defaults, known=known)
     for keys in family.needs:

@@ -76,8 +76,9 @@ def test_recurrent_layers_of_an_unknown_model_are_refused(config, field):
 def test_bidirectional_attention_of_an_unknown_model_is_refused():
     refused(plain(use_bidirectional_attention=True), "unread", "use_bidirectional_attention")
     refused(plain(is_causal=False), "unread", "is_causal")
-    nested = {"model_type": "paligemma", "text_config": of("gemma", use_bidirectional_attention=True)}
+    nested = {"text_config": of("gemma", use_bidirectional_attention=True)}
     refused(nested, "unread", "text_config.use_bidirectional_attention")
+    assert figures(nested | {"model_type": "paligemma"}) == (4 * 4 * 2 * 2 * 256, 0, 0)
 
 
 def test_keys_that_name_their_mechanism_are_read_with_the_warning():
