@@ -69,6 +69,6 @@ def _amounts(held: Held, scenario: Scenario) -> Amounts:
     return Amounts(
         bytes_per_token=held.page_bytes / symbol("P", held.page_size),
         bounded_bytes=held.window_bytes * symbol("pages_w", held.most_window_pages),
-        constant_bytes=held.state_bytes,
+        constant_bytes=held.state_bytes * symbol("slots", held.most_slots),
         total_bytes=of_all(scenario, held.total_bytes),
     )

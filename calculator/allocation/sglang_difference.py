@@ -20,7 +20,10 @@ WINDOWS = (Family.WINDOW, Family.V4)
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """One request on a rank of the tightest stage: its pages, those of its windows, and its state slot."""
+    """One request on a rank of the tightest stage: its pages, those of its windows, and its states.
+
+    States are one slot, or rings beside every page of a window (DeepSeek-V4).
+    """
 
     page_size: int
     pages: Expression
@@ -31,33 +34,43 @@ class Held:
     window_bytes: Expression
     window_padding: Expression
     state_bytes: Expression
+    slots: Expression
+    most_slots: Expression
 
     @classmethod
     def of(cls, made: sglang.Allocation, tokens: int, windows: tuple[int, ...]) -> "Held":
         """What a request of `tokens` holds; `windows` are the lengths of the model's windows."""
         pool, page = made.tightest.pool, symbol("P", made.page_size)
         pages = ceiling(symbol("T", tokens), page)
-        family, extra = made.family, symbol("extra", pool.extra_bytes)
+        family = made.family
+        states = symbol("states", pool.state_bytes)
+        extra = (
+            symbol("extra", pool.extra_bytes) - states if states.value else symbol("extra", pool.extra_bytes)
+        )
         page_bytes = symbol("page", pool.held_page_bytes)
         # A window may begin inside a page, so its tokens can touch one page more.
         most = ceiling(symbol("w", max(windows)), page) + (made.page_size > 1) if windows else NOTHING
+        held = least(pages, most)
         return cls(
             page_size=made.page_size,
             pages=pages,
             page_bytes=page_bytes + extra if family is Family.SPARSE else page_bytes,
             page_padding=symbol("padding", pool.padding_bytes(Sent.PAGES)),
-            window_pages=least(pages, most),
+            window_pages=held,
             most_window_pages=most,
             window_bytes=extra if family in WINDOWS else NOTHING,
             window_padding=symbol("padding_w", pool.padding_bytes(Sent.EXTRA)),
-            state_bytes=extra if family is Family.HYBRID else NOTHING,
+            state_bytes=states,
+            slots=held if family is Family.V4 else lift(1),
+            most_slots=most if family is Family.V4 else lift(1),
         )
 
     @property
     def total_bytes(self) -> Expression:
         """Bytes of all of them."""
         windows = symbol("pages_w", self.window_pages) * self.window_bytes
-        return symbol("pages", self.pages) * self.page_bytes + windows + self.state_bytes
+        states = self.state_bytes * symbol("slots", self.slots)
+        return symbol("pages", self.pages) * self.page_bytes + windows + states
 
 
 def reasons(made: sglang.Allocation, held: Held, scenario: Scenario, plan: ModelPlan) -> Iterator[Step]:
@@ -79,14 +92,17 @@ def reasons(made: sglang.Allocation, held: Held, scenario: Scenario, plan: Model
     share = page / symbol("P", held.page_size)
     before, after = kept.parts(tokens), rows.parts(tokens)
     linear = symbol("rows", after.linear) if made.family is Family.V4 else share * symbol("T", tokens)
-    own = linear + symbol("windows", after.bounded) + held.state_bytes
+    states = symbol("states", after.constant) if made.family is Family.V4 else held.state_bytes
+    own = linear + symbol("windows", after.bounded) + states
     yield Reason.STORED_FORM, share - symbol("stored", _rate(kept)), own - symbol("stored", before.total)
     yield Reason.PAGE_ROUNDING, NOTHING, symbol("pages", held.pages) * page - linear
     windows = symbol("pages_w", held.window_pages)
     yield (
         Reason.WINDOW_PAGES,
         NOTHING,
-        windows * (held.window_bytes - held.window_padding) - symbol("windows", after.bounded),
+        windows * (held.window_bytes - held.window_padding)
+        - symbol("windows", after.bounded)
+        + (held.state_bytes * symbol("slots", held.slots) - states),
     )
     yield (
         Reason.PAGE_PADDING,

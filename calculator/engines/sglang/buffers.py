@@ -36,7 +36,7 @@ class Buffer:
     """One tensor of [shape] per layer (`stacked`: one of [layers, shape]) of `element`s.
 
     `item_rows` are the rows of its first dimension that one page, or one state slot, takes; `padding` are the
-    bytes of a row in which nothing is stored.
+    bytes of a row in which nothing is stored; `state` marks recurrent state, which is not of tokens.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Buffer:
     sent: Sent = Sent.NEVER
     stacked: bool = False
     padding: Expression = NOTHING
+    state: bool = False
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -96,6 +97,11 @@ class Pool:
     def held_page_bytes(self) -> Expression:
         """Bytes of one page over all layers, whether they are sent or not."""
         return _items(self.sent(Sent.PAGES, Sent.STAYS))
+
+    @property
+    def state_bytes(self) -> Expression:
+        """Bytes of one slot, or of the rings of one page, over all layers."""
+        return _items(buffer for buffer in self.sent(Sent.EXTRA) if buffer.state)
 
     def padding_bytes(self, when: Sent) -> Expression:
         """Bytes of one page of these buffers over all layers in which nothing is stored."""

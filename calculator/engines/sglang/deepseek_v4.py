@@ -50,12 +50,20 @@ class V4Model:
 
 @dataclass(frozen=True, kw_only=True)
 class V4Options:
-    """What the server sets: window tokens per full token, a drafter, online C128, HiSparse's host ratio."""
+    """What the server sets: window tokens per full token, a drafter, online C128, HiSparse's host ratio.
+
+    Raises:
+        EngineError: a drafter beside online C128, which cannot go back.
+    """
 
     swa_full_tokens_ratio: float
     speculative: bool = False
     online_c128: bool = False
     host_to_device_ratio: int = 1
+
+    def __post_init__(self) -> None:
+        if self.speculative and self.online_c128:
+            raise EngineError("sglang.v4_online")
 
     @property
     def c4_ring(self) -> int:
@@ -216,4 +224,5 @@ def _states(name: str, rows: Expression, width: Expression, depth: Expression, r
         layers=depth,
         item_rows=symbol("ring", ring),
         sent=Sent.EXTRA,
+        state=True,
     )

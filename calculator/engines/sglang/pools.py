@@ -155,6 +155,7 @@ def state_pool(
             layers=depth,
             sent=Sent.EXTRA,
             stacked=True,
+            state=True,
         )
         for name, dims, storage in tensors
     ]

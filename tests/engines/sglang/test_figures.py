@@ -10,6 +10,7 @@ from calculator.engines.sglang.cell import capacity
 from calculator.engines.sglang.requests import request_limit, request_map
 from calculator.engines.sglang.rules import rules_of
 from calculator.engines.sglang.state import state_shape
+from calculator.errors import EngineError
 from calculator.explain import double, lift, symbol, whole
 from calculator.formats import BF16, Storage
 from calculator.units import number_json
@@ -415,3 +416,16 @@ def test_what_the_engine_computes_in_doubles_is_written_as_it_was_computed():
     assert (lift(7) // lift(2.0)).value == 3
     assert isinstance((lift(7) // lift(2.0)).value, int)
     assert number_json(half.value) == 0.5
+
+
+def test_no_state_slot_for_a_single_request():
+    """SGLang 0.5.13 _resolve_max_num_reqs raises where slots / r is 0."""
+    with pytest.raises(EngineError, match="fewer than the 3"):
+        request_limit(10**6, 2_048, rules_of(V), state_slots=2, slots_per_request=3)
+    assert request_limit(10**6, 2_048, rules_of(V), state_slots=3, slots_per_request=3).value == 1
+
+
+def test_online_c128_refuses_a_drafter():
+    """SGLang 0.5.13 get_compress_state_ring_size: online c128 does not support MTP."""
+    with pytest.raises(EngineError, match="speculative"):
+        deepseek_v4.V4Options(swa_full_tokens_ratio=0.1, speculative=True, online_c128=True)
