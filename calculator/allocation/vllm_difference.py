@@ -53,7 +53,9 @@ def reasons(made: vllm.Allocation, scenario: Scenario, plan: ModelPlan) -> Itera
         if group.present
         for spec, layers in group.members
     ]
-    ways = [(group, spec, count, _way(made, spec, group, context)) for group, spec, count in members]
+    owners = {spec: group for group, spec, _ in members}  # groups of equal layers share one way
+    known = {spec: _way(made, spec, group, context) for spec, group in owners.items()}
+    ways = [(group, spec, count, known[spec]) for group, spec, count in members]
     formed = _Level(
         rate=total(symbol("L", count) * way[0][1].rate for _, _, count, way in ways),
         request=total(symbol("L", count) * way[0][1].request for _, _, count, way in ways),

@@ -67,6 +67,8 @@ def longest_that_fits(groups: Groups, settings: Settings, rules: Rules, availabl
     Source: `_estimate_max_model_len_from_groups`. What a request needs never falls with its length.
     """
     shortest, longest = 0, settings.max_model_len
+    if fits(groups, settings, rules, available_bytes):
+        return longest
     while shortest < longest:
         middle = (shortest + longest + 1) // 2
         if fits(groups, replace(settings, max_model_len=middle), rules, available_bytes):
