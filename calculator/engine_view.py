@@ -137,7 +137,7 @@ def _answer(
         if serving.engine == VLLM:
             settings = vllm.Settings(max_model_len=context)
             return Groups(made=vllm.allocate(plan, storage, settings, version))
-        memory, page = serving.available_memory_bytes, sglang.default_page_size(plan)
+        memory, page = serving.available_memory_bytes, sglang.default_page_size(plan, storage)
         chosen = sglang.Settings(available_memory_bytes=memory, context_length=context, page_size=page)
         return Pool(made=sglang.allocate(plan, storage, chosen, version))
     except (EngineError, FieldError) as refusal:

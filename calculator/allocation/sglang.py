@@ -20,7 +20,7 @@ def settings(scenario: Scenario, plan: ModelPlan) -> sglang.Settings:
         tensor_parallel_size=scenario.tensor_parallel_size,
         data_parallel_size=serving.data_parallel_size,
         pipeline_parallel_size=serving.pipeline_parallel_size,
-        page_size=serving.page_size or sglang.default_page_size(plan),
+        page_size=serving.page_size or sglang.default_page_size(plan, scenario.storage),
         swa_full_tokens_ratio=serving.swa_full_tokens_ratio or None,
         dsa_backend=serving.dsa_backend,
         hisparse_host_to_device_ratio=serving.hisparse_host_to_device_ratio or None,
@@ -56,7 +56,7 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
         transfer=(
             Figure(name="pages", unit="pages", value=sent.pages),
             Figure(name="kv_bytes", unit="bytes", value=sent.kv_bytes),
-            Figure(name="extra_bytes", unit="bytes", value=sent.extra_bytes),
+            Figure(name="extra_bytes", unit="bytes", value=sent.extra_bytes + sent.request_bytes),
         ),
         fits=True,
         notes=made.notes,
@@ -69,6 +69,6 @@ def _amounts(held: Held, scenario: Scenario) -> Amounts:
     return Amounts(
         bytes_per_token=held.page_bytes / symbol("P", held.page_size),
         bounded_bytes=held.window_bytes * symbol("pages_w", held.most_window_pages),
-        constant_bytes=held.state_bytes * symbol("slots", held.most_slots),
+        constant_bytes=held.states(held.most_slots),
         total_bytes=of_all(scenario, held.total_bytes),
     )

@@ -36,6 +36,7 @@ class Held:
     state_bytes: Expression
     slots: Expression
     most_slots: Expression
+    request_bytes: Expression  # what the request keeps beside its pages
 
     @classmethod
     def of(cls, made: sglang.Allocation, tokens: int, windows: tuple[int, ...]) -> "Held":
@@ -63,14 +64,19 @@ class Held:
             state_bytes=states,
             slots=held if family is Family.V4 else lift(1),
             most_slots=most if family is Family.V4 else lift(1),
+            request_bytes=symbol("request", pool.request_bytes),
         )
+
+    def states(self, slots: Expression) -> Expression:
+        """State of so many slots, and what the request keeps beside its pages."""
+        held = self.state_bytes * symbol("slots", slots)
+        return held + self.request_bytes if self.request_bytes.value else held
 
     @property
     def total_bytes(self) -> Expression:
         """Bytes of all of them."""
         windows = symbol("pages_w", self.window_pages) * self.window_bytes
-        states = self.state_bytes * symbol("slots", self.slots)
-        return symbol("pages", self.pages) * self.page_bytes + windows + states
+        return symbol("pages", self.pages) * self.page_bytes + windows + self.states(self.slots)
 
 
 def reasons(made: sglang.Allocation, held: Held, scenario: Scenario, plan: ModelPlan) -> Iterator[Step]:
@@ -102,7 +108,7 @@ def reasons(made: sglang.Allocation, held: Held, scenario: Scenario, plan: Model
         NOTHING,
         windows * (held.window_bytes - held.window_padding)
         - symbol("windows", after.bounded)
-        + (held.state_bytes * symbol("slots", held.slots) - states),
+        + (held.states(held.slots) - states),
     )
     yield (
         Reason.PAGE_PADDING,

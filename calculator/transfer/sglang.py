@@ -2,7 +2,7 @@
 
 Mooncake sends all layers of a chunk in one batch, runs of consecutive pages merged (with a custom memory pool
 one task per region); NIXL, MoRI and Ascend register the same regions. Where the TP sizes differ, slices of
-heads are sent per token. Source: SGLang 0.5.13 `disaggregation/`.
+heads are sent per token. Source: SGLang 0.5.13 and 0.5.23 `disaggregation/`.
 """
 
 from dataclasses import dataclass
@@ -47,13 +47,14 @@ class Transfer:
     extra: Extra | None
     extra_items: Expression
     extra_bytes: Expression
+    request_bytes: Expression  # what the request keeps beside pages and windows, sent with it
     regions: tuple[Region, ...]
     extra_regions: tuple[Region, ...]
 
     @property
     def total_bytes(self) -> Expression:
-        """Both."""
-        return self.kv_bytes + self.extra_bytes
+        """All of it."""
+        return self.kv_bytes + self.extra_bytes + self.request_bytes
 
     def chunk(self, already_sent_tokens: int, chunk_end_tokens: int, *, last_chunk: bool) -> Expression:
         """Tokens that go with one chunk of the prompt.
@@ -73,6 +74,8 @@ class Transfer:
         """How the figures were made."""
         source = f"SGLang {self.version} disaggregation/prefill.py"
         lines = {"pages": self.pages, "kv_bytes": self.kv_bytes, "extra_bytes": self.extra_bytes}
+        if self.request_bytes.value:
+            lines["request_bytes"] = self.request_bytes
         return [
             Derivation(quantity=f"transfer.{name}", expression=expression, source=source)
             for name, expression in lines.items()
@@ -101,6 +104,7 @@ def transfer(allocation: Allocation, tokens: int, *, stage: int = 0) -> Transfer
         extra=extra,
         extra_items=items,
         extra_bytes=sent_bytes(items, pool.extra_bytes),
+        request_bytes=pool.request_bytes,
         regions=regions(pool),
         extra_regions=regions(pool, Sent.EXTRA),
     )

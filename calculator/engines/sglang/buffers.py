@@ -20,13 +20,14 @@ ONE, NOTHING = lift(1), lift(0)
 
 
 class Sent(Enum):
-    """When prefill sends a buffer to decode: page by page, once at the end, or never.
+    """When prefill sends a buffer to decode: page by page, once at the end (window or request), or never.
 
     `STAYS` is what every page has, too, and what is not sent with it.
     """
 
     PAGES = "pages"
     EXTRA = "extra"
+    REQUEST = "request"
     STAYS = "stays"
     NEVER = "never"
 
@@ -102,6 +103,11 @@ class Pool:
     def state_bytes(self) -> Expression:
         """Bytes of one slot, or of the rings of one page, over all layers."""
         return _items(buffer for buffer in self.sent(Sent.EXTRA) if buffer.state)
+
+    @property
+    def request_bytes(self) -> Expression:
+        """Bytes that a request keeps of its own over all layers, sent with it."""
+        return _items(self.sent(Sent.REQUEST))
 
     def padding_bytes(self, when: Sent) -> Expression:
         """Bytes of one page of these buffers over all layers in which nothing is stored."""

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...explain import Expression
-from ...formats import FP4_E2M1, FP8_DS_MLA
-from . import deepseek_v4, host, swa
-from .buffers import Sent
-from .cell import capacity, latent_format, planned, planned_index
+from ...errors import EngineError
+from ...explain import Expression, round_up, symbol
+from . import deepseek_v4, host, paged_inputs, swa
+from .buffers import Pool, Sent
+from .cell import capacity, latent_format, planned_index
+from .cell_inputs import cell_size, window_rows
+from .choice import HALVES
 from .inputs import (
     Case,
     attention,
@@ -17,18 +19,22 @@ from .inputs import (
     index_key,
     latent,
     latent_storage,
-    stage_layers,
+    owners,
+    plain_backends,
+    sparse_backend,
     state_options,
     state_shape,
     states,
     v4_model,
     v4_options,
 )
+from .paged_inputs import cap_options, refused, worker_requests
 from .pools import latent_width
 from .requests import request_limit
 from .rules import rules_of
 from .sending import Extra, chunk_tokens, extra_count, page_count, sent_bytes
 from .state import divide, slots_per_request
+from .window_cap import request_cap
 
 
 def _number(expression: Expression) -> Any:
@@ -37,14 +43,7 @@ def _number(expression: Expression) -> Any:
 
 def pool_default(case: Case, version: str) -> dict[str, Any]:
     """Bytes per token and tokens of models without windows."""
-    rules, layers, storage = rules_of(version), stage_layers(case), dtype(case["kv_cache_dtype"])
-    if case.get("use_mla_backend"):
-        cell = planned(latent(case), storage, layers)
-        if case.get("index_topk") is not None or case.get("index_head_dim") is not None:
-            cell = rules.sparse_price(latent(case), storage, layers) + planned_index(index_key(case), layers)
-    else:
-        row = attention(case, "num_key_value_heads", "head_dim", case.get("attn_tp_size", 1))
-        cell = planned(row, storage, layers)
+    cell = cell_size(case, version)
     return {
         "cell_size": _number(cell),
         "max_total_num_tokens": _number(capacity(case["available_bytes"], cell, case["page_size"])),
@@ -52,24 +51,41 @@ def pool_default(case: Case, version: str) -> dict[str, Any]:
 
 
 def pool_swa(case: Case, version: str) -> dict[str, Any]:
-    """The split between full and window pools."""
-    tp, storage = case.get("attn_tp_size", 1), dtype(case["kv_cache_dtype"])
-    rows = [
-        storage.row_bytes(attention(case, "num_key_value_heads", "head_dim", tp, prefix))
-        for prefix in ("", "swa_")
-    ]
+    """The split between full and window pools, or its refusal."""
+    rules, page_size, available = rules_of(version), case["page_size"], case["available_bytes"]
+    full, window = window_rows(case, version)
+    drafts = case.get("eagle_draft_num_layers") or 0 if rules.drafters_priced else 0
+    window_drafts = min(case.get("eagle_draft_swa_num_layers") or 0, drafts)
     model = swa.WindowModel(
         full_layers=case["num_full_layers"],
         window_layers=case["num_swa_layers"],
-        full_row=rows[0],
-        window_row=rows[1],
+        full_row=full,
+        window_row=window,
+        draft_full_layers=drafts - window_drafts,
+        draft_window_layers=window_drafts,
     )
-    ratio = case.get("swa_full_tokens_ratio", rules_of(version).swa_full_tokens_ratio)
-    split = swa.capacity(model, ratio, case["available_bytes"], case["page_size"])
-    return {
-        "full_per_token_per_layer": _number(rows[0]),
-        "swa_per_token_per_layer": _number(rows[1]),
+    ratio, size = (
+        case.get("swa_full_tokens_ratio", rules.swa_full_tokens_ratio),
+        case.get("sliding_window_size"),
+    )
+    fields = {
+        "full_per_token_per_layer": _number(full),
+        "swa_per_token_per_layer": _number(window),
         "cell_size": _number(swa.cell(model, ratio)),
+    }
+    try:
+        if case.get("request_cap"):
+            drafted = case.get("speculative_num_draft_tokens") or 0
+            cap = request_cap(worker_requests(case) or 1, size or 0, page_size, drafted, cap_options(case))
+            fields["swa_request_cap_tokens"] = _number(cap)
+            split = swa.capped(model, round_up(cap, symbol("P", page_size)), available, page_size)
+        else:
+            split = swa.capacity(model, ratio, available, page_size)
+            if rules.window_checked and size is not None:
+                swa.check_window(split, size, page_size)
+    except EngineError as error:
+        return fields | refused(error)
+    return fields | {
         "max_total_num_tokens": _number(split.tokens),
         "full_max_total_num_tokens": _number(split.full),
         "swa_max_total_num_tokens": _number(split.window),
@@ -78,6 +94,8 @@ def pool_swa(case: Case, version: str) -> dict[str, Any]:
 
 def pool_dsv4(case: Case, version: str) -> dict[str, Any]:
     """DeepSeek-V4's weight and pool sizes."""
+    if rules_of(version).v4_paged:
+        return paged_inputs.pool_dsv4(case, version)
     model, options = v4_model(case), v4_options(case, version)
     held = deepseek_v4.capacity(model, options, case["available_bytes"], case["page_size"])
     return {
@@ -104,10 +122,12 @@ def device_buffers(case: Case, version: str) -> dict[str, Any]:
     for buffer in pool.buffers:
         shape = list(buffer.dims)
         if buffer.name in ("conv_state", "intermediate_conv_window"):  # one tensor per convolution
-            fields.setdefault(f"{buffer.name}_shape", []).append(shape)
+            for suffix in ("shape", "phys_shape"):
+                fields.setdefault(f"{buffer.name}_{suffix}", []).append(shape)
         else:
             fields[f"{buffer.name}_shape"] = shape
         fields[f"{buffer.name}_bytes"] = _number(buffer.bytes)
+    fields |= _parts(pool)
     for name, when in (("kv", Sent.PAGES), ("state", Sent.EXTRA)):
         sent = pool.sent(when)
         items = pool.page_bytes if when is Sent.PAGES else pool.extra_bytes
@@ -118,12 +138,24 @@ def device_buffers(case: Case, version: str) -> dict[str, Any]:
     return fields
 
 
+def _parts(pool: Pool) -> dict[str, Any]:
+    """What index keys of a pool are held by, and the sums of its parts."""
+    fields: dict[str, Any] = {}
+    for prefix in ("main", "index_k_pool", "index_kv_pool", "tail"):
+        parts = [buffer for buffer in pool.buffers if buffer.name.startswith(f"{prefix}_")]
+        fields[f"{prefix}_bytes"] = sum(int(buffer.bytes.value) for buffer in parts)
+    for buffer in pool.buffers:
+        if buffer.name == "index_k_with_scale_buffer":
+            fields["indexer_layers"] = int(buffer.layers.value)
+    return fields
+
+
 def host_buffers(case: Case, version: str) -> dict[str, Any]:
     """A host pool of hierarchical caching."""
-    device = {"page_size": case["page_size"], **case["device_pool"]}
+    device, rules = {"page_size": case["page_size"], **case["device_pool"]}, rules_of(version)
     size = host.HostSize(
         layout=case.get("layout", "layer_first"),
-        ratio=case.get("host_to_device_ratio") or rules_of(version).host_ratio,
+        ratio=case.get("host_to_device_ratio") or rules.host_ratio,
         size_gb=case.get("host_size", 0),
     )
     device_extent = extent(device)
@@ -131,24 +163,28 @@ def host_buffers(case: Case, version: str) -> dict[str, Any]:
     if "kv_lora_rank" in device:
         if "kv_cache_dim" in device or "index_head_dim" in device or "DSA" in str(device.get("pool")):
             index = index_key(device)
-        row, storage = latent(device), latent_storage(device, sparse=index is not None)
-        pool = host.latent_host(row, storage, device_extent, size, index)
+        row, storage = latent(device), latent_storage(device, version, sparse=index is not None)
+        pool = host.latent_host(row, storage, device_extent, size, rules, index)
     else:
         row = attention(device, "head_num", "head_dim")
-        pool = host.attention_host(row, dtype(device["dtype"]), device_extent, size)
+        pool = host.attention_host(row, dtype(device["dtype"], version), device_extent, size, rules)
     fields = {
+        "host_pool_class": pool.name,
         "size_per_token": _number(pool.token_bytes),
         "size": _number(pool.tokens),
         "page_num": _number(pool.pages),
         "kv_buffer_dims": list(pool.buffers[0].dims),
+        **{f"{buffer.name}_dims": list(buffer.dims) for buffer in pool.buffers},
         "total_bytes": _number(pool.total_bytes),
         "token_stride_size": _number(pool.row_bytes),
         "layout_dim": _number(pool.row_bytes * device_extent.depth),
     }
     if index is not None:
-        keys = host.index_host(index, device_extent, pool, size.layout)
+        owned = owners(device, device_extent.layers) if rules.index_as_allocated else None
+        depth = device_extent.layers if owned is None else owned
+        keys = host.index_host(index, device_extent, pool, size.layout, owned)
         fields |= {
-            "indexer_size_per_token": _number(planned_index(index, device_extent.layers)),
+            "indexer_size_per_token": _number(planned_index(index, depth)),
             "indexer_page_stride_size": keys.dims[-1],
             "indexer_buffer_dims": list(keys.dims),
             "indexer_total_bytes": _number(keys.bytes),
@@ -197,19 +233,15 @@ def max_num_reqs(case: Case, version: str) -> dict[str, Any]:
 
 def mla_kv_cache_dim(case: Case, version: str) -> dict[str, Any]:
     """Width of a latent's row; E5M2 rows have no scales."""
-    rules_of(version)
     row, kind = latent(case), case["kv_cache_dtype"]
     scaled = bool(case.get("is_dsa")) and kind == "fp8_e4m3"
-    backends = [
-        case[key] for key in ("dsa_backend", "dsa_prefill_backend", "dsa_decode_backend") if case.get(key)
-    ]
-    platform = "hip" if case.get("is_hip") else "cuda"
-    forms = {
-        latent_format(dtype(kind), sparse=scaled, backend=backend, platform=platform)
-        for backend in backends or [""]
-    }
-    storage = FP8_DS_MLA if forms == {FP8_DS_MLA} else dtype(kind)
-    width = row.elements if storage == FP4_E2M1 else latent_width(row, storage)
+    storage = latent_format(
+        dtype(kind, version),
+        sparse=scaled,
+        backend=sparse_backend(case),
+        plain=plain_backends(case, version),
+    )
+    width = row.elements if storage in HALVES else latent_width(row, storage)
     return {"kv_cache_dim": _number(width)}
 
 
@@ -224,7 +256,7 @@ def pd_transfer(case: Case, version: str) -> dict[str, Any]:
         count = extra_count(kind, tokens, page_size, case.get("sliding_window_size") or 0)
         per_item = pool.extra_bytes
         if kind is Extra.MAMBA:
-            per_item = states(case).extra_bytes
+            per_item = states(case, version).extra_bytes
         fields |= {"state_pages": _number(count), "state_bytes": _number(sent_bytes(count, per_item))}
     if "chunk_end_tokens" in case:
         sent = chunk_tokens(

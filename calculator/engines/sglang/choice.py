@@ -1,12 +1,22 @@
 """Which configurator and which pools a plan gets, and which formats and options they refuse.
 
-Source: SGLang 0.5.13 `pool_configurator.py` create_memory_pool_configurator, `model_runner_kv_cache_mixin.py`
-_init_pools, `server_args.py`.
+Source: SGLang 0.5.13 and 0.5.23 `pool_configurator.py` create_memory_pool_configurator, `server_args.py`;
+0.5.13 `model_runner_kv_cache_mixin.py` _init_pools; 0.5.23 `kv_cache_configurator.py`.
 """
 
-from ...caches import EncoderOnlyAttention
+from ...caches import EncoderOnlyAttention, SlidingWindow
 from ...errors import EngineError
-from ...formats import BF16, FP4_E2M1, FP8, FP8_DS_MLA, FP8_V4, FP16, FP32, HalfByteRow, Storage
+from ...formats import (
+    BF16,
+    FP4_E2M1,
+    FP4_MX_BLOCK16,
+    FP8,
+    FP8_DS_MLA,
+    FP8_V4,
+    MXFP8,
+    NVFP4,
+    Storage,
+)
 from ...model import ModelPlan
 from .cell import latent_format
 from .deepseek_v4 import V4Options
@@ -14,15 +24,24 @@ from .held import Family, Held
 from .pools import VECTOR_BYTES
 from .rules import Rules
 from .settings import Settings
-from .sizing import AttentionSizing, LatentSizing, Sizing, V4Sizing, WindowSizing
+from .sizing import AttentionSizing, LatentSizing, Sizing, SparseAttentionSizing, WindowSizing
+from .v4_sizing import V4PagedSizing, V4Sizing
 
-KV_FORMATS = (BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, FP4_E2M1)
 SPARSE_FORMATS = (BF16, FP8, FP8_DS_MLA)
+_MXFP8 = (Family.ATTENTION, Family.HYBRID, Family.WINDOW)
 
 
-def check_supported(plan: ModelPlan, storage: Storage, settings: Settings) -> None:
+NEW_FORMATS = (NVFP4, FP4_MX_BLOCK16, MXFP8)  # since 0.5.23
+HALVES = (NVFP4, FP4_MX_BLOCK16, FP4_E2M1)
+
+
+def check_supported(plan: ModelPlan, storage: Storage, settings: Settings, rules: Rules) -> None:
     """Formats, platforms and tensor-parallel sizes that the engine has no pool for."""
-    if storage.kv not in KV_FORMATS:
+    if storage.kv not in rules.formats:
+        if storage.kv == FP4_E2M1:
+            raise EngineError("sglang.format_gone", version=rules.name, format=storage.kv.name)
+        if storage.kv in NEW_FORMATS:
+            raise EngineError("sglang.format_since", version=rules.name, format=storage.kv.name)
         raise EngineError("sglang.format", format=storage.kv.name)
     if settings.platform == "plug-in" or settings.attention_backend == "ascend":
         raise EngineError("sglang.platform", platform=settings.attention_backend or settings.platform)
@@ -46,6 +65,27 @@ def has_window_pool(plan: ModelPlan, settings: Settings, rules: Rules) -> bool:
     return plan.hybrid_swa or plan.architecture in known
 
 
+def server_limit(kind: Family, settings: Settings, rules: Rules) -> int | None:
+    """The user's limit of requests, or what the server sets without one, over all workers."""
+    if settings.max_running_requests is not None:
+        return settings.max_running_requests
+    if kind is Family.V4:
+        return rules.v4_requests
+    return rules.drafter_requests if settings.speculative_num_draft_tokens else None
+
+
+def attention_window(plan: ModelPlan) -> int:
+    """The engine's window: of sliding-window attention the model's less the newest token itself."""
+    return max(
+        (
+            int(cache.bound.value) - isinstance(cache, SlidingWindow)
+            for cache in plan.caches()
+            if cache.bound is not None
+        ),
+        default=0,
+    )
+
+
 def sizing_of(
     plan: ModelPlan, held: Held, kind: Family, storage: Storage, settings: Settings, rules: Rules
 ) -> Sizing:
@@ -56,16 +96,21 @@ def sizing_of(
     """
     encoder = any(isinstance(cache, EncoderOnlyAttention) for cache in plan.caches())
     placeholder = settings.prefill_only or encoder
-    fp4 = isinstance(storage.kv, HalfByteRow)
+    fp4 = storage.kv in HALVES
     if placeholder and (kind is not Family.ATTENTION or fp4):
         raise EngineError("sglang.prefill_only", family=kind.value)
     if settings.hisparse_host_to_device_ratio and kind not in (Family.SPARSE, Family.V4):
         raise EngineError("sglang.hisparse", family=kind.value)
-    if storage.kv == FP8_V4 and kind is not Family.V4:
+    only = {FP8_V4: (Family.V4,), NVFP4: (Family.ATTENTION, Family.HYBRID), MXFP8: _MXFP8}
+    if kind not in only.get(storage.kv, (kind,)):
         raise EngineError("sglang.format", format=storage.kv.name)
     if kind is Family.V4:
         if fp4:
             raise EngineError("sglang.format", format=storage.kv.name)
+        if rules.v4_paged:
+            limit = server_limit(kind, settings, rules)
+            requests = limit and max(1, limit // settings.data_parallel_size)
+            return V4PagedSizing(settings=settings, storage=FP8_V4, rules=rules, held=held, requests=requests)
         return V4Sizing(
             settings=settings,
             storage=FP8_V4,
@@ -88,6 +133,7 @@ def sizing_of(
             full=held.full,
             window=held.window,
             ratio=ratio,
+            tokens=attention_window(plan),
         )
     if held.latent is not None:
         sparse = held.index is not None
@@ -96,15 +142,24 @@ def sizing_of(
         return LatentSizing(
             settings=settings,
             storage=latent_format(
-                storage.kv, sparse=sparse, backend=settings.dsa_backend, platform=settings.platform
+                storage.kv,
+                sparse=sparse,
+                backend=settings.dsa_backend,
+                plain=rules.plain_latent_backends[settings.platform],
             ),
             rules=rules,
             part=held.latent,
             index=held.index,
         )
     assert held.full is not None
+    if held.sparse_index is not None:
+        if fp4:
+            raise EngineError("sglang.format", format=storage.kv.name)
+        return SparseAttentionSizing(
+            settings=settings, storage=storage.kv, rules=rules, part=held.full, index=held.sparse_index
+        )
     if settings.kv_cache_layout == "vectorized_5d":
-        _check_vectorized(settings, plain=not (placeholder or fp4))
+        _check_vectorized(settings, plain=not (placeholder or fp4 or storage.kv == MXFP8))
     return AttentionSizing(
         settings=settings, storage=storage.kv, rules=rules, part=held.full, placeholder=placeholder
     )

@@ -19,8 +19,10 @@ from ...caches import (
     EncoderOnlyAttention,
     FullAttention,
     IndexKey,
+    RingBuffer,
     SlidingWindow,
     SlidingWindowMLA,
+    SparseIndexKey,
     State,
 )
 from ...errors import EngineError
@@ -51,7 +53,8 @@ class Held:
     index: Part[IndexKey] | None = None
     v4_window: Part[SlidingWindowMLA] | None = None
     v4_latents: tuple[Part[CompressedLatent], ...] = ()
-    v4_index: Part[CompressedIndexKey] | None = None
+    v4_indexes: tuple[Part[CompressedIndexKey], ...] = ()
+    sparse_index: Part[SparseIndexKey] | None = None
     states: tuple[Part[State], ...] = ()
 
 
@@ -62,6 +65,7 @@ class Family(Enum):
     SPARSE = "DSA"
     LATENT = "MLA"
     WINDOW = "SWA"
+    SPARSE_ATTENTION = "sparse MHA"
     HYBRID = "hybrid linear"
     ATTENTION = "MHA"
 
@@ -80,7 +84,7 @@ def read(plan: ModelPlan, *, window_pool: bool) -> Held:
             found.setdefault(slot, {}).setdefault(shape, []).extend(group.indices)
     found.pop("v4_state", None)  # their sizes follow from the latents
     # Kinds of which a plan may hold several shapes.
-    many = {slot: _parts(found.pop(slot, {})) for slot in ("states", "v4_latents")}
+    many = {slot: _parts(found.pop(slot, {})) for slot in ("states", "v4_latents", "v4_indexes")}
     for shapes in found.values():
         if len(shapes) > 1:
             raise EngineError("sglang.shapes", kind=next(iter(shapes)).kind, count=len(shapes))
@@ -102,8 +106,10 @@ def _slot(cache: Cache, *, window_pool: bool) -> str:
         IndexKey: "index",
         SlidingWindowMLA: "v4_window",
         CompressedLatent: "v4_latents",
-        CompressedIndexKey: "v4_index",
+        CompressedIndexKey: "v4_indexes",
         CompressorState: "v4_state",
+        RingBuffer: "v4_state",
+        SparseIndexKey: "sparse_index",
     }
     if type(cache) in slots:
         return slots[type(cache)]
@@ -127,7 +133,9 @@ def family(held: Held) -> Family:
         EngineError: kinds that no pool holds together, or nothing that grows with the context.
     """
     present = frozenset(
-        name for name in ("full", "window", "latent", "index", "v4_window", "states") if getattr(held, name)
+        name
+        for name in ("full", "window", "latent", "index", "sparse_index", "v4_window", "states")
+        if getattr(held, name)
     )
     for match, wanted in _FAMILIES:
         if present == wanted:
@@ -145,6 +153,7 @@ _FAMILIES = _sets(
     (Family.LATENT, ("latent",)),
     (Family.WINDOW, ("full", "window")),
     (Family.WINDOW, ("window",)),
+    (Family.SPARSE_ATTENTION, ("full", "sparse_index")),
     (Family.HYBRID, ("full", "states")),
     (Family.HYBRID, ("latent", "states")),
     (Family.ATTENTION, ("full",)),

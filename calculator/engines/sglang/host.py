@@ -1,6 +1,6 @@
 """Host pools of hierarchical caching (HiCache L2): sizes, layouts, shapes.
 
-Source: SGLang 0.5.13 `mem_cache/memory_pool_host.py`.
+Source: SGLang 0.5.13 and 0.5.23 `mem_cache/memory_pool_host.py`.
 """
 
 from collections.abc import Sequence
@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 
 from ...errors import EngineError, FieldError
 from ...explain import Expression, lift, symbol, whole
-from ...formats import FP8_INDEX, HalfByteRow, Row, StorageFormat
+from ...formats import FP8_INDEX, MXFP8, NVFP4, HalfByteRow, Row, StorageFormat
 from .buffers import ELEMENT_BYTES, Buffer, Extent, element_of, pages_of
 from .pools import latent_width
+from .rules import Rules
 from .state import StateShape
 
 GB = 10**9  # the size option and the log lines of the host side are decimal
 LAYOUTS = ("layer_first", "page_first", "page_first_direct", "page_head", "page_first_kv_split")
 ATTENTION_LAYOUTS = ("layer_first", "page_first", "page_first_direct", "page_head")
+ASYMMETRIC_LAYOUTS = ("page_first", "page_first_direct")
 LATENT_LAYOUTS = ("layer_first", "page_first", "page_first_direct", "page_first_kv_split")
 
 
@@ -37,6 +39,7 @@ class HostPool:
     pages: Expression
     buffers: tuple[Buffer, ...]
     row_bytes: Expression  # one token in one layer, of K or the latent
+    name: str = "MHATokenToKVPoolHost"
 
     @property
     def total_bytes(self) -> Expression:
@@ -44,11 +47,13 @@ class HostPool:
         return symbol("b", self.token_bytes) * symbol("tokens", self.tokens)
 
 
-def host_tokens(extent: Extent, token_bytes: Expression, size: HostSize) -> tuple[Expression, Expression]:
+def host_tokens(
+    extent: Extent, token_bytes: Expression, size: HostSize, rules: Rules
+) -> tuple[Expression, Expression]:
     """(tokens, pages): always a page more than asked for.
 
     Raises:
-        EngineError: not more than the device pool holds.
+        EngineError: not more than the device pool holds, where the version asks for that.
     """
     page = extent.page
     if size.size_gb > 0:
@@ -57,24 +62,28 @@ def host_tokens(extent: Extent, token_bytes: Expression, size: HostSize) -> tupl
         tokens = whole(symbol("tokens", extent.tokens) * symbol("ratio", size.ratio))
     pages = tokens // page + 1
     held = symbol("pages", pages) * page
-    if held.value <= extent.tokens:
+    if held.value <= extent.tokens and not rules.host_may_be_smaller:
         raise EngineError("sglang.host_small", value=int(held.value), device=extent.tokens)
     return held, pages
 
 
-def attention_host(row: Row, storage: StorageFormat, extent: Extent, size: HostSize) -> HostPool:
-    """K and V, V priced and stored as wide as K.
+def attention_host(
+    row: Row, storage: StorageFormat, extent: Extent, size: HostSize, rules: Rules
+) -> HostPool:
+    """K and V, V priced and stored as wide as K; since 0.5.23 in two tensors where its width is another.
 
     Raises:
         EngineError: FP4, a layout that this pool does not have, or a pool that is too small.
     """
     assert row.heads is not None
+    if rules.host_value_width and row.vectors["key"].value != row.vectors["value"].value:
+        return _asymmetric(row, storage, extent, size, rules)
     _check(storage, size.layout, ATTENTION_LAYOUTS)
     element = element_of(storage)
     heads, width, depth = row.heads, row.vectors["key"], extent.depth
     row_bytes = heads * width * symbol("s", ELEMENT_BYTES[element])
     token_bytes = 2 * row_bytes * depth
-    tokens, pages = host_tokens(extent, token_bytes, size)
+    tokens, pages = host_tokens(extent, token_bytes, size, rules)
     held, count, page, both = symbol("tokens", tokens), symbol("pages", pages), extent.page, lift(2)
     shapes: dict[str, tuple[Expression, ...]] = {
         "layer_first": (both, depth, held, heads, width),
@@ -86,8 +95,32 @@ def attention_host(row: Row, storage: StorageFormat, extent: Extent, size: HostS
     return HostPool(token_bytes=token_bytes, tokens=tokens, pages=pages, buffers=buffers, row_bytes=row_bytes)
 
 
+def _asymmetric(row: Row, storage: StorageFormat, extent: Extent, size: HostSize, rules: Rules) -> HostPool:
+    """K and V of different widths, a tensor each: AsymmetricMHATokenToKVPoolHost."""
+    assert row.heads is not None
+    _check(storage, size.layout, ASYMMETRIC_LAYOUTS)
+    element = element_of(storage)
+    heads, depth, bytes_each = row.heads, extent.depth, symbol("s", ELEMENT_BYTES[element])
+    token_bytes = row.elements * depth * bytes_each
+    tokens, pages = host_tokens(extent, token_bytes, size, rules)
+    leading: tuple[Expression, ...] = (symbol("tokens", tokens), depth)
+    if size.layout == "page_first_direct":
+        leading = (symbol("pages", pages), depth, extent.page)
+    return HostPool(
+        token_bytes=token_bytes,
+        tokens=tokens,
+        pages=pages,
+        buffers=tuple(
+            Buffer(name=f"{name[0]}_buffer", shape=(*leading, heads, width), element=element, layers=lift(1))
+            for name, width in row.vectors.items()
+        ),
+        row_bytes=heads * row.vectors["key"] * bytes_each,
+        name="AsymmetricMHATokenToKVPoolHost",
+    )
+
+
 def latent_host(
-    row: Row, storage: StorageFormat, extent: Extent, size: HostSize, index: Row | None = None
+    row: Row, storage: StorageFormat, extent: Extent, size: HostSize, rules: Rules, index: Row | None = None
 ) -> HostPool:
     """Latents, in rows as wide as the device's; `index` keys are added where the layout splits a row.
 
@@ -99,7 +132,7 @@ def latent_host(
     width, depth = latent_width(row, storage), extent.depth
     row_bytes = width * symbol("s", ELEMENT_BYTES[element])
     token_bytes = row_bytes * depth
-    tokens, pages = host_tokens(extent, token_bytes, size)
+    tokens, pages = host_tokens(extent, token_bytes, size, rules)
     held, count, page, one = symbol("tokens", tokens), symbol("pages", pages), extent.page, lift(1)
     if size.layout == "page_first_kv_split":
         vectors = {**row.vectors, **(index.vectors if index else {})}
@@ -118,15 +151,23 @@ def latent_host(
     buffers = tuple(
         Buffer(name=name, shape=shape, element=element, layers=one) for name, shape in parts.items()
     )
-    return HostPool(token_bytes=token_bytes, tokens=tokens, pages=pages, buffers=buffers, row_bytes=row_bytes)
+    return HostPool(
+        token_bytes=token_bytes,
+        tokens=tokens,
+        pages=pages,
+        buffers=buffers,
+        row_bytes=row_bytes,
+        name="MLATokenToKVPoolHost",
+    )
 
 
-def index_host(index: Row, extent: Extent, host: HostPool, layout: str) -> Buffer:
-    """Index keys of the tokens of `host`, in pages of P keys."""
+def index_host(index: Row, extent: Extent, host: HostPool, layout: str, layers: int | None = None) -> Buffer:
+    """Index keys of the tokens of `host`, in pages of P keys; of the `layers` that own them, or all."""
+    depth = extent.depth if layers is None else symbol("L_idx", layers)
     page = extent.page
     pages = pages_of(symbol("tokens", host.tokens), page)
     row = page * FP8_INDEX.row_bytes(index)
-    shape = (extent.depth, pages, row) if layout == "layer_first" else (pages, extent.depth, lift(1), row)
+    shape = (depth, pages, row) if layout == "layer_first" else (pages, depth, lift(1), row)
     return Buffer(name="index_k_with_scale_buffer", shape=shape, element="uint8", layers=lift(1))
 
 
@@ -175,7 +216,7 @@ def _known(field: str, value: str, options: Sequence[str]) -> None:
 
 
 def _check(storage: StorageFormat, layout: str, layouts: Sequence[str]) -> None:
-    if isinstance(storage, HalfByteRow):
+    if isinstance(storage, HalfByteRow) or storage in (NVFP4, MXFP8):
         raise EngineError("sglang.host_fp4")
     if layout not in layouts:
         raise EngineError("sglang.layout", layout=layout, layouts=", ".join(layouts))

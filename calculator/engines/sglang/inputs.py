@@ -6,16 +6,33 @@ from typing import Any
 from ...caches import MLA, FullAttention, IndexKey
 from ...errors import EngineError, FieldError
 from ...explain import lift
-from ...formats import BF16, FP4_E2M1, FP8, FP8_DS_MLA, FP16, FP32, Row, Storage, StorageFormat
+from ...formats import (
+    BF16,
+    FP4_E2M1,
+    FP4_MX_BLOCK16,
+    FP8,
+    FP8_DS_MLA,
+    FP16,
+    FP32,
+    MXFP8,
+    NVFP4,
+    Row,
+    Storage,
+    StorageFormat,
+)
 from . import deepseek_v4
 from .buffers import Extent, Pool
-from .cell import latent_format
+from .cell import Nvfp4Scales, latent_format
+from .paged_inputs import paged_pool
 from .pools import (
+    Indexers,
     attention_pool,
     joined,
     latent_pool,
     latent_width,
+    nvfp4_pool,
     placeholder_pool,
+    sparse_attention_pool,
     sparse_pool,
     state_pool,
     vectorised_pool,
@@ -34,17 +51,21 @@ DTYPES: Mapping[str, StorageFormat] = {
     "fp8_e4m3": FP8,
     "fp8_e5m2": FP8,
     "fp4_e2m1": FP4_E2M1,
+    "nvfp4": NVFP4,
+    "fp4_mx_block16": FP4_MX_BLOCK16,
+    "mxfp8": MXFP8,
 }
 
 
-def dtype(name: str) -> StorageFormat:
+def dtype(name: str, version: str | None = None) -> StorageFormat:
     """The format that the engine calls `name`.
 
     Raises:
-        FieldError: it is not known.
+        FieldError: it is not known, or not in `version`.
     """
-    if name not in DTYPES:
-        raise FieldError("error.choice", field="dtype", value=name, options=", ".join(DTYPES))
+    known = [key for key, form in DTYPES.items() if version is None or form in rules_of(version).formats]
+    if name not in known:
+        raise FieldError("error.choice", field="dtype", value=name, options=", ".join(known))
     return DTYPES[name]
 
 
@@ -106,6 +127,8 @@ def v4_options(case: Case, version: str) -> deepseek_v4.V4Options:
 
 
 def _v4_pool(case: Case, version: str) -> Pool:
+    if rules_of(version).v4_paged:
+        return paged_pool(case, version)
     held = deepseek_v4.V4Sizes(
         full=lift(case.get("full_size", 0)),
         window=lift(case["swa_size"]),
@@ -150,7 +173,7 @@ def state_case(case: Case) -> Case | None:
     return next((part for part in case.values() if isinstance(part, Mapping) and state_case(part)), None)
 
 
-def states(case: Case) -> Pool:
+def states(case: Case, version: str) -> Pool:
     """The state pool of a case.
 
     Raises:
@@ -168,6 +191,7 @@ def states(case: Case) -> Pool:
         slots,
         state.get("speculative_num_draft_tokens") or 0,
         state.get("spec_state_size") or 0,
+        chained=rules_of(version).spare_state_slot,
     )
 
 
@@ -177,13 +201,50 @@ def extent(case: Case, layers: int | None = None, tokens: str = "size") -> Exten
     return Extent(tokens=case[tokens], page_size=case["page_size"], layers=depth)
 
 
-def latent_storage(case: Case, *, sparse: bool) -> StorageFormat:
+def plain_backends(case: Case, version: str) -> frozenset[str]:
+    """Backends that read latents without scales."""
+    return rules_of(version).plain_latent_backends["hip" if case.get("is_hip") else "cuda"]
+
+
+def sparse_backend(case: Case) -> str:
+    """The backend that decides how latents are stored: TRT-LLM's where the server's role uses it.
+
+    TileLang decides on CUDA only where both phases use it.
+    """
+    both = case.get("dsa_backend")
+    prefill = case.get("dsa_prefill_backend") or both or "flashmla_sparse"
+    decode = case.get("dsa_decode_backend") or both or "flashmla_kv"
+    role = case.get("disaggregation_mode")
+    used = {"prefill": {prefill}, "decode": {decode}}.get(str(role), {prefill, decode})
+    if "trtllm" in used:
+        return "trtllm"
+    raw = {prefill, decode} & {"tilelang", "triton", "aiter"}
+    if case.get("is_hip") and raw:
+        return min(raw)
+    return prefill if prefill == decode else decode if decode != "tilelang" else prefill
+
+
+def owners(case: Case, layers: int) -> int | None:
+    """Layers that own index keys; None: all."""
+    shared = case.get("skip_topk_layers")
+    if not shared:
+        return None
+    first = case.get("start_layer", 0)
+    return layers - len({layer for layer in shared if first <= layer < first + layers})
+
+
+def latent_storage(case: Case, version: str, *, sparse: bool) -> StorageFormat:
     """The form of a latent's row, by its width where the case gives one."""
     row, storage = latent(case), dtype(case["dtype"])
     width = case.get("kv_cache_dim")
     if width is None:
         scaled = case["dtype"] == "fp8_e4m3"
-        return latent_format(storage, sparse=sparse and scaled, backend=case.get("dsa_backend", ""))
+        return latent_format(
+            storage,
+            sparse=sparse and scaled,
+            backend=sparse_backend(case),
+            plain=plain_backends(case, version),
+        )
     forms = {int(latent_width(row, form).value): form for form in (FP8_DS_MLA, storage)}
     if width not in forms:
         raise FieldError(
@@ -192,8 +253,8 @@ def latent_storage(case: Case, *, sparse: bool) -> StorageFormat:
     return forms[width]
 
 
-def _windows(case: Case) -> Pool:
-    storage = dtype(case["dtype"])
+def _windows(case: Case, version: str) -> Pool:
+    storage = dtype(case["dtype"], version)
     full = extent(case, case["num_full_layers"])
     window = extent(case, case["num_swa_layers"], "size_swa")
     return window_pool(
@@ -202,20 +263,47 @@ def _windows(case: Case) -> Pool:
     )
 
 
-def _sparse(case: Case, *, hisparse: bool) -> Pool:
-    ratio = case.get("host_to_device_ratio", 2) if hisparse else None
-    storage = latent_storage(case, sparse=True)
-    return sparse_pool(latent(case), index_key(case), storage, extent(case), ratio)
+def _sparse(case: Case, version: str, *, hisparse: bool) -> Pool:
+    pool = case.get("index_kpool") or 1
+    tails = case.get("index_kpool_compress") or "max_running_requests_pool" in case
+    indexers = Indexers(
+        layers=None if hisparse else owners(case, case["layer_num"]),
+        pool=pool,
+        host_to_device_ratio=case.get("host_to_device_ratio", 2) if hisparse else None,
+        tail_requests=case.get("max_running_requests_pool") if pool > 1 and tails else None,
+        tail_slots=case.get("tail_extra_slots", 0),
+    )
+    storage = latent_storage(case, version, sparse=True)
+    return sparse_pool(latent(case), index_key(case), storage, extent(case), indexers)
 
 
-def _hybrid(case: Case) -> Pool:
+def _hybrid(case: Case, version: str) -> Pool:
     layers = case.get("layer_num") or len(case["full_attention_layer_ids"])
     held = extent(case, layers)
     if "kv_lora_rank" in case:
         tokens = latent_pool(latent(case), dtype(case["dtype"]), held)
     else:
         tokens = attention_pool(attention(case, "head_num", "head_dim"), dtype(case["dtype"]), held)
-    return joined("HybridLinearKVPool", tokens, *((states(case),) if state_case(case) else ()))
+    return joined("HybridLinearKVPool", tokens, *((states(case, version),) if state_case(case) else ()))
+
+
+def nvfp4_scales(case: Case) -> Nvfp4Scales:
+    """The orders of scales that the backends of a case read."""
+    prefill = case.get("attention_prefill_backend", "trtllm_mha")
+    return Nvfp4Scales.of(prefill, case.get("attention_decode_backend", "trtllm_mha"))
+
+
+def _sparse_attention(case: Case, version: str) -> Pool:
+    keys = len(case["k_only_layer_ids"])
+    layers = len(case["dense_layer_ids"]) + len(case["sparse_layer_ids"])
+    return sparse_attention_pool(
+        attention(case, "head_num", "head_dim"),
+        case["index_head_dim"],
+        dtype(case["dtype"], version),
+        extent(case, layers),
+        keys,
+        len(case["sparse_layer_ids"]) - keys,
+    )
 
 
 def device_pool(case: Case, version: str) -> Pool:
@@ -225,8 +313,12 @@ def device_pool(case: Case, version: str) -> Pool:
         EngineError: a class that is not known here.
     """
     match case["pool"]:
-        case "MHATokenToKVPool" | "MHATokenToKVPoolFP4":
-            storage = FP4_E2M1 if case["pool"].endswith("FP4") else dtype(case["dtype"])
+        case "MHATokenToKVPool" | "MHATokenToKVPoolFP4" | "MHATokenToKVPoolMXFP8":
+            storage = dtype(case["dtype"], version) if "dtype" in case else MXFP8
+            if case["pool"].endswith("FP4"):
+                storage = FP4_E2M1
+            if storage == NVFP4:
+                return nvfp4_pool(attention(case, "head_num", "head_dim"), extent(case), nvfp4_scales(case))
             build = vectorised_pool if case.get("kv_cache_layout") == "vectorized_5d" else attention_pool
             return build(attention(case, "head_num", "head_dim"), storage, extent(case))
         case "NoOpMHATokenToKVPool":
@@ -235,19 +327,21 @@ def device_pool(case: Case, version: str) -> Pool:
         case "MLATokenToKVPool" | "MLATokenToKVPoolFP4":
             if case["pool"].endswith("FP4"):
                 return latent_pool(latent(case), FP4_E2M1, extent(case))
-            return latent_pool(latent(case), latent_storage(case, sparse=False), extent(case))
+            return latent_pool(latent(case), latent_storage(case, version, sparse=False), extent(case))
         case "DSATokenToKVPool":
-            return _sparse(case, hisparse=bool(case.get("enable_hisparse")))
+            return _sparse(case, version, hisparse=bool(case.get("enable_hisparse")))
         case "HiSparseDSATokenToKVPool":
-            return _sparse(case, hisparse=True)
+            return _sparse(case, version, hisparse=True)
         case "SWAKVPool":
-            return _windows(case)
+            return _windows(case, version)
         case "HybridLinearKVPool":
-            return _hybrid(case)
+            return _hybrid(case, version)
         case "MambaPool":
-            return states(case)
+            return states(case, version)
         case "DeepSeekV4TokenToKVPool":
             return _v4_pool(case, version)
+        case "MiniMaxSparseKVPool":
+            return _sparse_attention(case, version)
         case "ReqToTokenPool":
             rules = rules_of(version)
             extra = case["max_context_len"] - rules.extra_context
@@ -264,9 +358,11 @@ def state_options(case: Case) -> StateOptions:
     }
     return StateOptions(
         memory_ratio=case.get("mamba_full_memory_ratio"),
-        **shares,
+        max_mamba_cache_size=shares["max_mamba_cache_size"],
+        max_running_requests=shares["max_running_requests"],
         radix_cache=not case.get("disable_radix_cache"),
         extra_buffer=bool(case.get("enable_mamba_extra_buffer")),
         overlap_schedule=not case.get("disable_overlap_schedule"),
         draft_tokens=case.get("speculative_num_draft_tokens") or 0,
+        lazy_extra_buffer=bool(case.get("enable_mamba_extra_buffer_lazy")),
     )

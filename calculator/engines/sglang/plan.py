@@ -1,19 +1,20 @@
 """What SGLang allocates for any model: the pool it gets, what fits, every buffer, or why it refuses.
 
-Source: SGLang 0.5.13 `model_executor/model_runner_kv_cache_mixin.py`.
+Source: SGLang 0.5.13 `model_executor/model_runner_kv_cache_mixin.py`; 0.5.23
+`mem_cache/kv_cache_configurator.py`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...caches import SlidingWindow, State
+from ...caches import State
 from ...errors import EngineError
-from ...explain import Derivation, Expression, least, symbol, total
+from ...explain import Derivation, Expression, double, least, symbol, total, whole
 from ...formats import FP8, FP8_V4, Storage
 from ...model import ModelPlan
 from .buffers import Buffer, Pool
 from .cell import aligned
-from .choice import check_supported, has_window_pool, sizing_of
+from .choice import attention_window, check_supported, has_window_pool, server_limit, sizing_of
 from .held import Family, Held, Part, family, read
 from .pools import joined, state_pool
 from .requests import request_limit, request_map
@@ -109,11 +110,12 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
         EngineError: the engine does not start with this, for the reason in the sentence.
     """
     rules = rules_of(version)
-    check_supported(plan, storage, settings)
+    check_supported(plan, storage, settings, rules)
     held = read(plan, window_pool=has_window_pool(plan, settings, rules))
     kind = family(held)
+    settings = replace(settings, max_running_requests=server_limit(kind, settings, rules))
     sizing = sizing_of(plan, held, kind, storage, settings, rules)
-    states = _states(held, storage, settings, rules)
+    states = _states(held, storage, settings, rules, settings.stages(len(plan.layers)))
     available = settings.available_memory_bytes if states is None else int(states.token_bytes.value)
     spans = settings.stages(len(plan.layers))
     fits = [_fit(sizing, span, available) for span in spans]
@@ -149,7 +151,7 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
         pool=stages[0].pool.name,
         page_size=settings.page_size,
         attention_tp=settings.attention_tp,
-        attention_window=_attention_window(plan),
+        attention_window=attention_window(plan),
         stages=stages,
         tokens=tokens,
         logical_tokens=tokens if ratio is None else symbol("tokens", tokens) * symbol("ratio", ratio),
@@ -158,19 +160,7 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
         request_map=request_map(
             int(requests.value), settings.context_length, rules, settings.speculative_num_draft_tokens
         ),
-        notes=_notes(plan, kind, stages, storage),
-    )
-
-
-def _attention_window(plan: ModelPlan) -> int:
-    """The engine's window: of sliding-window attention the model's less the newest token itself."""
-    return max(
-        (
-            int(cache.bound.value) - isinstance(cache, SlidingWindow)
-            for cache in plan.caches()
-            if cache.bound is not None
-        ),
-        default=0,
+        notes=_notes(plan, kind, stages, storage, sizing.fixed(spans[0], sizes[0])),
     )
 
 
@@ -195,8 +185,10 @@ def _constrained(fits: list[Expression], settings: Settings) -> Expression:
     return aligned(tokens, settings.page_size) if tokens is not fits[0] else tokens
 
 
-def _states(held: Held, storage: Storage, settings: Settings, rules: Rules) -> StateSplit | None:
-    """State slots, priced for the layers of the whole model on every stage."""
+def _states(
+    held: Held, storage: Storage, settings: Settings, rules: Rules, spans: tuple[Span, ...]
+) -> StateSplit | None:
+    """State slots, priced for all layers of the model on every stage; since 0.5.23 for the largest stage."""
     if not held.states:
         return None
     per_request = total(
@@ -204,6 +196,11 @@ def _states(held: Held, storage: Storage, settings: Settings, rules: Rules) -> S
         * symbol("L_state", len(part.indices))
         for part in held.states
     )
+    if rules.states_of_stage and len(spans) > 1:
+        most = max(sum(part.layers(*span) for part in held.states) for span in spans)
+        layers = sum(len(part.indices) for part in held.states)
+        share = double(symbol("L_stage", most) / symbol("L_state", layers))
+        per_request = whole(symbol("b", per_request) * share)
     return divide(settings.available_memory_bytes, per_request, settings.state_options, rules)
 
 
@@ -222,7 +219,7 @@ def _pool(
     if states is None:
         return tokens
     pools = [
-        _state_pool(part, span, storage, settings, states, requests)
+        _state_pool(part, span, storage, settings, states, requests, sizing.rules)
         for part in held.states
         if part.layers(*span)
     ]
@@ -236,6 +233,7 @@ def _state_pool(
     settings: Settings,
     states: StateSplit,
     requests: Expression,
+    rules: Rules,
 ) -> Pool:
     shape = state_shape(part.cache, storage, settings.attention_tp)
     return state_pool(
@@ -244,11 +242,16 @@ def _state_pool(
         int(states.slots.value),
         settings.speculative_num_draft_tokens,
         int(requests.value),
+        chained=rules.spare_state_slot,
     )
 
 
 def _notes(
-    plan: ModelPlan, kind: Family, stages: tuple[Stage, ...], storage: Storage
+    plan: ModelPlan,
+    kind: Family,
+    stages: tuple[Stage, ...],
+    storage: Storage,
+    fixed: Mapping[str, object] | None,
 ) -> tuple[tuple[str, Mapping[str, object]], ...]:
     """Where planned and allocated differ, and what else a reader must know."""
     stage = stages[0]
@@ -256,12 +259,15 @@ def _notes(
     figures = {"planned": round(planned), "allocated": round(allocated)}
     notes: list[tuple[str, Mapping[str, object]]] = []
     if kind is Family.V4:
-        notes.append(("sglang.note_v4_padding", figures))
+        if fixed is None:
+            notes.append(("sglang.note_v4_padding", figures))
+        else:
+            notes.append(("sglang.note_v4_fixed", {"planned": figures["planned"], **fixed}))
         if storage.kv not in (FP8, FP8_V4):
             notes.append(("sglang.note_v4_rows", {"format": storage.kv.name}))
     elif kind is Family.SPARSE and planned != allocated:
         notes.append(("sglang.note_sparse", figures))
-    elif planned != allocated:
+    elif planned < allocated:
         notes.append(("sglang.note_fp4", figures))
     windows = any(cache.bound is not None for cache in plan.caches())
     if kind is Family.WINDOW and plan.architecture is None:

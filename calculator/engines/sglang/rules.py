@@ -6,10 +6,23 @@ A function that needs a rule takes the `Rules` of a version; what is not here is
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...explain import Expression, least
-from ...formats import Row, StorageFormat
+from ...explain import Expression, least, most
+from ...formats import (
+    BF16,
+    FP4_E2M1,
+    FP4_MX_BLOCK16,
+    FP8,
+    FP8_DS_MLA,
+    FP8_V4,
+    FP16,
+    FP32,
+    MXFP8,
+    NVFP4,
+    Row,
+    StorageFormat,
+)
 from ..versions import of_version
-from .cell import planned
+from .cell import as_stored, planned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +43,73 @@ class Rules:
     sparse_price: Callable[[Row, StorageFormat, int], Expression]
     # Requests of a worker with a limit of its own, from (limit, estimate without one, tokens).
     limited: Callable[[Expression, Expression, Expression], Expression]
+    formats: tuple[StorageFormat, ...]  # that its pools store
+    # Whether index keys are priced as they are allocated: of the layers that own them, with HiSparse of all
+    # tokens; a layer that shares another's indexer then owns none.
+    index_as_allocated: bool
+    drafters_priced: bool  # whether a drafter's layers are part of the cell
+    states_of_stage: bool  # whether states are priced for the stage with most of them, not for all layers
+    spare_state_slot: bool  # whether the memory of states pays for the pool's spare slot
+    # Whether DeepSeek-V4's padding is priced, and what a request keeps of its own is a fixed amount.
+    v4_paged: bool
+    v4_requests: int | None  # the limit that the server sets for DeepSeek-V4 where the user gives none
+    drafter_requests: int | None  # the same for other models with speculative decoding
+    # Backends of sparse attention whose kernels read FP8 latents without scales, by platform.
+    plain_latent_backends: Mapping[str, frozenset[str]]
+    window_checked: bool  # whether a window pool in which no request fits is refused
+    window_capped: bool  # whether a limit of requests sizes the window pool where the radix cache is off
+    host_value_width: bool  # whether a host pool keeps V in its own width
+    host_may_be_smaller: bool  # than the device pool
     # Models whose window layers have a pool of their own; any other gets full-length caches for them.
     hybrid_swa_architectures: frozenset[str]
     unsplit_with_host_cache: frozenset[str]  # of these, not beside a host cache
 
 
+def _capped_by_tokens(limit: Expression, _estimated: Expression, tokens: Expression) -> Expression:
+    return least(most(limit, 1), tokens // 2)
+
+
 def _no_more_than_estimated(limit: Expression, estimated: Expression, _tokens: Expression) -> Expression:
     return least(limit, estimated)
+
+
+_PLAIN = frozenset({"trtllm"})
+_WINDOW_POOLS = frozenset(
+    {
+        "DeepseekV4ForCausalLM",
+        "DeepseekV4ForCausalLMNextN",
+        "Gemma4ForCausalLM",
+        "Gemma4ForConditionalGeneration",
+        "Gemma4UnifiedForConditionalGeneration",
+        "GptOssForCausalLM",
+        "LagunaForCausalLM",
+        "Llama4ForConditionalGeneration",
+        "MiMoV2FlashForCausalLM",
+        "MiMoV2ForCausalLM",
+        "MiMoV2MTP",
+        "Step3p5ForCausalLM",
+        "Step3p5MTP",
+        "Step3p7ForConditionalGeneration",
+    }
+)
+_NEWER_WINDOW_POOLS = frozenset(
+    {
+        "BeamForCausalLM",
+        "DeepseekV4ForCausalLMDSpark",
+        "DiffusionGemmaForBlockDiffusion",
+        "EmbeddingGemma2Model",
+        "GraniteMoeSWAForCausalLM",
+        "GraniteSWAForCausalLM",
+        "IQuestQ1ForCausalLM",
+        "IQuestQ1MTP",
+        "InklingForConditionalGeneration",
+        "InklingForConditionalGenerationMTP",
+        "MellumForCausalLM",
+        "MuseGlimmerForCausalLM",
+        "MuseGlimmerForConditionalGeneration",
+        "UnlimitedOCRForCausalLM",
+    }
+)
 
 
 RULES: Mapping[str, Rules] = {
@@ -53,24 +126,20 @@ RULES: Mapping[str, Rules] = {
         host_ratio=2.0,
         sparse_price=planned,  # of plain rows, also where the stored ones have scales
         limited=_no_more_than_estimated,
-        hybrid_swa_architectures=frozenset(
-            {
-                "DeepseekV4ForCausalLM",
-                "DeepseekV4ForCausalLMNextN",
-                "Gemma4ForCausalLM",
-                "Gemma4ForConditionalGeneration",
-                "Gemma4UnifiedForConditionalGeneration",
-                "GptOssForCausalLM",
-                "LagunaForCausalLM",
-                "Llama4ForConditionalGeneration",
-                "MiMoV2FlashForCausalLM",
-                "MiMoV2ForCausalLM",
-                "MiMoV2MTP",
-                "Step3p5ForCausalLM",
-                "Step3p5MTP",
-                "Step3p7ForConditionalGeneration",
-            }
-        ),
+        formats=(BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, FP4_E2M1),
+        index_as_allocated=False,
+        drafters_priced=False,
+        states_of_stage=False,
+        spare_state_slot=False,
+        v4_paged=False,
+        v4_requests=None,
+        drafter_requests=None,
+        plain_latent_backends={"cuda": _PLAIN, "hip": _PLAIN | {"tilelang", "aiter"}},
+        window_checked=False,
+        window_capped=False,
+        host_value_width=False,
+        host_may_be_smaller=False,
+        hybrid_swa_architectures=_WINDOW_POOLS,
         unsplit_with_host_cache=frozenset(
             {
                 "MiMoV2FlashForCausalLM",
@@ -79,7 +148,39 @@ RULES: Mapping[str, Rules] = {
                 "Step3p7ForConditionalGeneration",
             }
         ),
-    )
+    ),
+    "0.5.23": Rules(
+        name="0.5.23",
+        swa_full_tokens_ratio=0.8,
+        v4_full_tokens_ratio=0.1,
+        mamba_full_memory_ratio=0.9,
+        slots_per_request=3,
+        requests_per_context=512,
+        least_requests=2048,
+        most_requests=4096,
+        extra_context=4,
+        host_ratio=2.0,
+        sparse_price=as_stored,
+        limited=_capped_by_tokens,
+        formats=(BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, NVFP4, FP4_MX_BLOCK16, MXFP8),
+        index_as_allocated=True,
+        drafters_priced=True,
+        states_of_stage=True,
+        spare_state_slot=True,
+        v4_paged=True,
+        v4_requests=256,
+        drafter_requests=48,
+        plain_latent_backends={
+            "cuda": _PLAIN | {"tilelang"},
+            "hip": _PLAIN | {"tilelang", "aiter", "triton"},
+        },
+        window_checked=True,
+        window_capped=True,
+        host_value_width=True,
+        host_may_be_smaller=True,
+        hybrid_swa_architectures=_WINDOW_POOLS | _NEWER_WINDOW_POOLS,
+        unsplit_with_host_cache=frozenset({"Step3p5ForCausalLM", "Step3p7ForConditionalGeneration"}),
+    ),
 }
 
 

@@ -5,8 +5,11 @@ from dataclasses import dataclass, fields
 
 from ...caches import IndexKey, SlidingWindowMLA
 from ...errors import FieldError
+from ...formats import NVFP4, Storage
 from ...model import ModelPlan
+from .records import COMPRESSED, MAIN, V4
 from .state import StateOptions
+from .window_cap import CapOptions
 
 # The ranges that the constructor checks; None, where a field allows it, means the version's own choice.
 BOUNDS: Mapping[str, tuple[float, float]] = {
@@ -24,9 +27,19 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "max_total_tokens": (1, 2**40),
     "context_length": (1, 2**27),
     "available_memory_bytes": (1, 2**50),
+    "draft_layers": (0, 1024),
+    "draft_window_layers": (0, 1024),
+    "chunked_prefill_size": (1, 2**27),
+    "decode_extra_slots": (0, 2**20),
+    "compress_state_bytes": (2, 4),
 }
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "attention_backend": ("", "ascend"),
+    "prefill_backend": ("trtllm_mha", "flashinfer"),
+    "decode_backend": ("trtllm_mha", "flashinfer"),
+    "v4_layout": tuple(MAIN),
+    "v4_compressed_layout": COMPRESSED,
+    "v4_backend": ("", "trtllm"),
     "dsa_backend": ("flashmla_kv", "flashmla_sparse", "fa3", "tilelang", "aiter", "trtllm"),
     "kv_cache_layout": ("nhd", "vectorized_5d"),
     "platform": ("cuda", "hip", "plug-in"),
@@ -37,8 +50,9 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 class Settings:
     """Server settings; sizes are of the whole server, `available_memory_bytes` of a rank after the weights.
 
-    `data_parallel_size` is that of DP attention. `stage_layers` are the layers of each pipeline stage, unless
-    they are shared out evenly.
+    `data_parallel_size` is that of DP attention. `draft_layers` are those of an EAGLE-type drafter, of which
+    `draft_window_layers` are windows; `prefill_backend` and `decode_backend` matter for NVFP4. `stage_layers`
+    are the layers of each pipeline stage, unless they are shared out evenly.
 
     Raises:
         FieldError: a value outside its bounds, or sizes that do not divide.
@@ -70,6 +84,18 @@ class Settings:
     max_total_tokens: int | None = None
     prefill_only: bool = False
     kv_cache_layout: str = "nhd"
+    draft_layers: int = 0
+    draft_window_layers: int = 0
+    prefill_backend: str = "trtllm_mha"
+    decode_backend: str = "trtllm_mha"
+    chunked_prefill_size: int = 8192
+    decode_extra_slots: int = 0
+    decode_server: bool = False
+    mamba_lazy_extra_buffer: bool = False
+    v4_layout: str = V4.name
+    v4_compressed_layout: str = COMPRESSED[0]
+    v4_backend: str = ""
+    compress_state_bytes: int = 4
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -90,6 +116,17 @@ class Settings:
         return self.tensor_parallel_size // self.data_parallel_size // self.context_parallel_size
 
     @property
+    def cap_options(self) -> CapOptions:
+        """The part that decides how many window tokens the running requests can need."""
+        return CapOptions(
+            chunked_prefill_size=self.chunked_prefill_size,
+            overlap_schedule=self.overlap_schedule,
+            radix_cache=self.radix_cache,
+            decode=self.decode_server,
+            extra_slots=self.decode_extra_slots,
+        )
+
+    @property
     def state_options(self) -> StateOptions:
         """The part that decides about state slots, of one data-parallel worker."""
         limits = (self.max_mamba_cache_size, self.max_running_requests)
@@ -102,6 +139,7 @@ class Settings:
             extra_buffer=self.mamba_extra_buffer,
             overlap_schedule=self.overlap_schedule,
             draft_tokens=self.speculative_num_draft_tokens,
+            lazy_extra_buffer=self.mamba_lazy_extra_buffer,
         )
 
     def stages(self, layers: int) -> tuple[tuple[int, int], ...]:
@@ -124,12 +162,12 @@ class Settings:
         return tuple(zip([0, *ends], ends, strict=False))
 
 
-def default_page_size(plan: ModelPlan) -> int:
-    """Tokens per page that a plan needs: 256 for DeepSeek-V4, 64 beside an indexer, else 1."""
+def default_page_size(plan: ModelPlan, storage: Storage) -> int:
+    """Tokens per page that a plan needs: 256 for DeepSeek-V4, 64 beside an indexer or in NVFP4, else 1."""
     kinds = {type(cache) for cache in plan.caches()}
     if SlidingWindowMLA in kinds:
         return 256
-    return 64 if IndexKey in kinds else 1
+    return 64 if IndexKey in kinds or storage.kv == NVFP4 else 1
 
 
 def _within(field: str, value: float, lowest: float, highest: float) -> None:

@@ -1,21 +1,35 @@
-"""The three ways to size pools: by tokens, by a split between full and window, by DeepSeek-V4's weights.
+"""How pools are sized by tokens, or by a split between full and window; DeepSeek-V4 has `v4_sizing`.
 
-Source: SGLang 0.5.13 `model_executor/pool_configurator.py`; the pools of `_init_pools`.
+Source: SGLang 0.5.13 and 0.5.23 `model_executor/pool_configurator.py`; the pools of `_init_pools`.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...caches import MLA, FullAttention, IndexKey
+from ...caches import MLA, FullAttention, IndexKey, SparseIndexKey
 from ...errors import EngineError
-from ...explain import Expression, symbol
-from ...formats import FP8_INDEX, HalfByteRow, StorageFormat
+from ...explain import Expression, least, round_up, symbol
+from ...formats import NVFP4, HalfByteRow, Row, StorageFormat
 from . import cell, deepseek_v4, swa
 from .buffers import Extent, Pool
-from .held import Held, Part
-from .pools import attention_pool, latent_pool, placeholder_pool, sparse_pool, vectorised_pool, window_pool
+from .cell import IndexPrice, Nvfp4Scales
+from .held import Part
+from .pools import (
+    Indexers,
+    attention_pool,
+    latent_pool,
+    nvfp4_pool,
+    placeholder_pool,
+    sparse_attention_pool,
+    sparse_pool,
+    vectorised_pool,
+    window_pool,
+)
 from .rules import Rules
 from .settings import Settings
+from .v4_paged import PagedSizes
+from .window_cap import request_cap
 
 Span = tuple[int, int]  # first layer and end of a pipeline stage
 
@@ -27,7 +41,7 @@ class Sizes:
     tokens: Expression
     full: Expression
     window: Expression | None = None
-    v4: deepseek_v4.V4Sizes | None = None
+    v4: deepseek_v4.V4Sizes | PagedSizes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +72,10 @@ class Sizing(ABC):
     def pool(self, span: Span, sizes: Sizes) -> Pool:
         """The buffers of a stage."""
 
+    def fixed(self, span: Span, sizes: Sizes) -> Mapping[str, object] | None:  # noqa: ARG002 - of V4 alone
+        """Bytes that do not depend on the tokens, and for how many requests; None: the engine has none."""
+        return None
+
     def extent(self, layers: int, tokens: Expression) -> Extent:
         """A token pool of `layers` layers."""
         return Extent(tokens=int(tokens.value), page_size=self.settings.page_size, layers=layers)
@@ -70,6 +88,11 @@ class TokenSizing(Sizing):
     @abstractmethod
     def layers(self, span: Span) -> int:
         """Layers of the stage that store tokens."""
+
+    @property
+    def drafts(self) -> int:
+        """Layers of a drafter that are part of the cell."""
+        return self.settings.draft_layers if self.rules.drafters_priced else 0
 
     def fit(self, span: Span, available_bytes: int) -> Sizes:
         """Whole pages of cells."""
@@ -95,26 +118,75 @@ class AttentionSizing(TokenSizing):
 
     def planned(self, span: Span) -> Expression:
         """`H · (d + d_v) · L · s`."""
-        row = self.part.cache.row(self.settings.attention_tp)
-        return cell.planned(row, self.storage, self.layers(span))
+        row, depth = self.part.cache.row(self.settings.attention_tp), self.layers(span)
+        if self.storage == NVFP4:
+            return self._with_drafter(cell.nvfp4(row, depth, self.scales), depth)
+        return self._with_drafter(cell.planned(row, self.storage, depth), depth)
+
+    @property
+    def scales(self) -> Nvfp4Scales:
+        """The orders of NVFP4's scales that the backends read."""
+        return Nvfp4Scales.of(self.settings.prefill_backend, self.settings.decode_backend)
+
+    def _with_drafter(self, price: Expression, layers: int) -> Expression:
+        return cell.with_drafter(price, layers, self.drafts)
 
     def allocated(self, span: Span, sizes: Sizes) -> Expression:  # noqa: ARG002 - fixed rows
-        """The same; FP4 stores V as wide as K."""
-        row = self.part.cache.row(self.settings.attention_tp)
+        """The same without a drafter's pool; FP4 stores V as wide as K."""
+        row, depth = self.part.cache.row(self.settings.attention_tp), self.layers(span)
+        if self.storage == NVFP4:
+            return cell.nvfp4(row, depth, self.scales)
         if self.placeholder or not isinstance(self.storage, HalfByteRow):
-            return self.planned(span)
+            return cell.planned(row, self.storage, depth)
         assert row.heads is not None
         key = row.vectors["key"]
         one = row.heads * (key // 2) + row.heads * key // 16
         return 2 * one * symbol("L", self.layers(span))
 
     def pool(self, span: Span, sizes: Sizes) -> Pool:
-        """MHATokenToKVPool, its FP4 variant, or a placeholder."""
+        """MHATokenToKVPool, one of its FP4 and MXFP8 variants, or a placeholder."""
+        row, extent = (
+            self.part.cache.row(self.settings.attention_tp),
+            self.extent(self.layers(span), sizes.full),
+        )
+        if self.storage == NVFP4:
+            return nvfp4_pool(row, extent, self.scales)
         build = placeholder_pool if self.placeholder else attention_pool
         if self.settings.kv_cache_layout == "vectorized_5d":
             build = vectorised_pool
+        return build(row, self.storage, extent)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseAttentionSizing(TokenSizing):
+    """K and V of all layers, and a BF16 index key of some."""
+
+    part: Part[FullAttention]
+    index: Part[SparseIndexKey]
+
+    def layers(self, span: Span) -> int:
+        """Attention layers."""
+        return self.part.layers(*span)
+
+    def planned(self, span: Span) -> Expression:
+        """`H · (d + d_v) · L · s + 2 · d_i · L_idx`."""
         row = self.part.cache.row(self.settings.attention_tp)
-        return build(row, self.storage, self.extent(self.layers(span), sizes.full))
+        keys = self.index.cache.row(1).elements * 2 * symbol("L_idx", self.index.layers(*span))
+        return cell.planned(row, self.storage, self.layers(span)) + keys
+
+    def allocated(self, span: Span, sizes: Sizes) -> Expression:  # noqa: ARG002 - fixed rows
+        """The same."""
+        return self.planned(span)
+
+    def pool(self, span: Span, sizes: Sizes) -> Pool:
+        """MiniMaxSparseKVPool."""
+        return sparse_attention_pool(
+            self.part.cache.row(self.settings.attention_tp),
+            self.index.cache.index_head_dim,
+            self.storage,
+            self.extent(self.layers(span), sizes.full),
+            self.index.layers(*span),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,35 +197,49 @@ class LatentSizing(TokenSizing):
     index: Part[IndexKey] | None = None
 
     def layers(self, span: Span) -> int:
-        """Layers with a latent; each has room for index keys, whether its indexer is its own or shared."""
+        """Layers with a latent."""
         return self.part.layers(*span)
 
-    def planned(self, span: Span) -> Expression:
-        """`(R + D_r) · L · s`, and `132 · L` for index keys."""
-        row, depth = self.part.cache.row(1), self.layers(span)
+    def indexed(self, span: Span) -> int | None:
+        """Layers with room for index keys; None: all, also those whose indexer is shared."""
+        if self.index is None or not self.rules.index_as_allocated:
+            return None
+        return None if self.settings.hisparse_host_to_device_ratio else self.index.layers(*span)
+
+    def keys(self, span: Span, *, everywhere: bool = False) -> IndexPrice | None:
+        """Index keys as they are priced, or with `everywhere` as they are allocated, of all tokens."""
         if self.index is None:
-            return cell.planned(row, self.storage, depth)
-        return self.rules.sparse_price(row, self.storage, depth) + cell.planned_index(
-            self.index.cache.row(1), depth
+            return None
+        owners = self.indexed(span)
+        true = everywhere or self.rules.index_as_allocated
+        return IndexPrice(
+            key=self.index.cache.row(1),
+            layers=self.layers(span) if owners is None else owners,
+            ratio=(self.settings.hisparse_host_to_device_ratio or 1) if true else 1,
         )
+
+    def planned(self, span: Span) -> Expression:
+        """`(R + D_r) · L · s`, and `132 · L_idx` for index keys."""
+        row, depth = self.part.cache.row(1), self.layers(span)
+        keys = self.keys(span)
+        price = cell.planned if keys is None else self.rules.sparse_price
+        return cell.with_drafter(price(row, self.storage, depth), depth, self.drafts, keys)
 
     def allocated(self, span: Span, sizes: Sizes) -> Expression:  # noqa: ARG002 - fixed rows
         """Rows with their scales; with HiSparse index keys of all tokens, those in host memory too."""
-        depth = symbol("L", self.layers(span))
-        rows = self.storage.row_bytes(self.part.cache.row(1)) * depth
-        if self.index is None:
-            return rows
-        keys = FP8_INDEX.row_bytes(self.index.cache.row(1)) * depth
-        ratio = self.settings.hisparse_host_to_device_ratio
-        return rows + (keys if ratio is None else keys * symbol("ratio", ratio))
+        rows = self.storage.row_bytes(self.part.cache.row(1)) * symbol("L", self.layers(span))
+        keys = self.keys(span, everywhere=True)
+        return rows if keys is None else rows + keys.bytes
 
     def pool(self, span: Span, sizes: Sizes) -> Pool:
         """MLATokenToKVPool, its FP4 variant, or DSATokenToKVPool."""
         extent, row = self.extent(self.layers(span), sizes.full), self.part.cache.row(1)
         if self.index is None:
             return latent_pool(row, self.storage, extent)
-        ratio = self.settings.hisparse_host_to_device_ratio
-        return sparse_pool(row, self.index.cache.row(1), self.storage, extent, ratio)
+        indexers = Indexers(
+            layers=self.indexed(span), host_to_device_ratio=self.settings.hisparse_host_to_device_ratio
+        )
+        return sparse_pool(row, self.index.cache.row(1), self.storage, extent, indexers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +249,7 @@ class WindowSizing(Sizing):
     full: Part[FullAttention] | None
     window: Part[FullAttention]
     ratio: float
+    tokens: int  # of the longest window, as the engine has it
 
     def model(self, span: Span) -> swa.WindowModel:
         """The stage's layers and rows.
@@ -177,9 +264,33 @@ class WindowSizing(Sizing):
         return swa.WindowModel(
             full_layers=self.full.layers(*span) if self.full else 0,
             window_layers=windows,
-            full_row=self.storage.row_bytes(full.cache.row(tp)),
-            window_row=self.storage.row_bytes(self.window.cache.row(tp)),
+            full_row=self._row(full.cache.row(tp)),
+            window_row=self._row(self.window.cache.row(tp)),
+            draft_full_layers=self._drafts - self._window_drafts,
+            draft_window_layers=self._window_drafts,
         )
+
+    @property
+    def _drafts(self) -> int:
+        return self.settings.draft_layers if self.rules.drafters_priced else 0
+
+    @property
+    def _window_drafts(self) -> int:
+        return min(self.settings.draft_window_layers, self._drafts)
+
+    def _row(self, row: Row) -> Expression:
+        return cell.planned(row, self.storage, 1)
+
+    @property
+    def cap(self) -> Expression | None:
+        """Window tokens that the running requests can need; None where the ratio decides."""
+        settings, limit = self.settings, self.settings.max_running_requests
+        if not self.rules.window_capped or settings.radix_cache or limit is None or self.full is None:
+            return None
+        requests = max(1, limit // settings.data_parallel_size)
+        drafts, page = settings.speculative_num_draft_tokens, settings.page_size
+        cap = request_cap(requests, self.tokens, page, drafts, settings.cap_options)
+        return round_up(cap, symbol("P", page))
 
     def planned(self, span: Span) -> Expression:
         """`F · L_full + ratio · S · L_swa`."""
@@ -191,13 +302,21 @@ class WindowSizing(Sizing):
 
     def fit(self, span: Span, available_bytes: int) -> Sizes:
         """Both pools."""
-        return self._sizes(
-            swa.capacity(self.model(span), self.ratio, available_bytes, self.settings.page_size)
-        )
+        model, page_size, cap = self.model(span), self.settings.page_size, self.cap
+        if cap is not None and model.full_layers:
+            return self._sizes(swa.capped(model, cap, available_bytes, page_size))
+        return self._sizes(swa.capacity(model, self.ratio, available_bytes, page_size))
 
     def resize(self, span: Span, tokens: Expression) -> Sizes:
         """Both pools."""
-        return self._sizes(swa.split(self.model(span), self.ratio, tokens, self.settings.page_size))
+        model, page_size, cap = self.model(span), self.settings.page_size, self.cap
+        if cap is not None and model.full_layers:
+            held = cell.aligned(tokens, page_size)
+            return self._sizes(swa.WindowSplit(tokens=held, full=held, window=least(cap, tokens)))
+        split = swa.split(model, self.ratio, tokens, page_size)
+        if self.rules.window_checked:
+            swa.check_window(split, self.tokens, page_size)
+        return self._sizes(split)
 
     def pool(self, span: Span, sizes: Sizes) -> Pool:
         """SWAKVPool."""
@@ -213,60 +332,3 @@ class WindowSizing(Sizing):
     @staticmethod
     def _sizes(split: swa.WindowSplit) -> Sizes:
         return Sizes(tokens=split.tokens, full=split.full, window=split.window)
-
-
-@dataclass(frozen=True, kw_only=True)
-class V4Sizing(Sizing):
-    """DSV4PoolConfigurator."""
-
-    held: Held
-    options: deepseek_v4.V4Options
-
-    def model(self, span: Span) -> deepseek_v4.V4Model:
-        """The stage's layers by ratio."""
-        window = self.held.v4_window
-        assert window is not None
-        layers = {part.cache.compress_ratio: part.layers(*span) for part in self.held.v4_latents}
-        index = self.held.v4_index
-        return deepseek_v4.V4Model(
-            layers=window.layers(*span),
-            c4_layers=layers.get(4, 0),
-            c128_layers=layers.get(128, 0),
-            head_size=window.cache.head_size,
-            qk_rope_head_dim=window.cache.qk_rope_head_dim,
-            index_head_dim=index.cache.index_head_dim if index else 128,
-            sliding_window=window.cache.sliding_window,
-        )
-
-    def planned(self, span: Span) -> Expression:
-        """The seven terms."""
-        return deepseek_v4.bytes_per_full_token(self.model(span), self.options)
-
-    def allocated(self, span: Span, sizes: Sizes) -> Expression:
-        """All buffers over the full tokens: padded pages, spare pages, states."""
-        return symbol("allocated", self.pool(span, sizes).total_bytes) / symbol("full", sizes.full)
-
-    def fit(self, span: Span, available_bytes: int) -> Sizes:
-        """All pools."""
-        model, page_size = self.model(span), self.settings.page_size
-        return self._sizes(deepseek_v4.capacity(model, self.options, available_bytes, page_size))
-
-    def resize(self, span: Span, tokens: Expression) -> Sizes:
-        """All pools."""
-        model, page_size = self.model(span), self.settings.page_size
-        return self._sizes(deepseek_v4.sizes(model, self.options, tokens, page_size))
-
-    def pool(self, span: Span, sizes: Sizes) -> Pool:
-        """DeepSeekV4TokenToKVPool."""
-        assert sizes.v4 is not None
-        return deepseek_v4.v4_pool(
-            self.model(span),
-            self.options,
-            sizes.v4,
-            self.settings.page_size,
-            fp4_indexer=self.settings.fp4_indexer,
-        )
-
-    @staticmethod
-    def _sizes(held: deepseek_v4.V4Sizes) -> Sizes:
-        return Sizes(tokens=held.full, full=held.full, window=held.window, v4=held)

@@ -24,6 +24,11 @@ class StateShape:
     recurrent_format: StorageFormat
 
     @property
+    def kernel(self) -> int:
+        """k: a convolution keeps k - 1 columns, its narrower dimension."""
+        return 1 + min(int(size.value) for dims in self.convolutions for size in dims)
+
+    @property
     def layer_bytes(self) -> Expression:
         """Bytes of one request in one layer."""
         convolutions = [
@@ -172,13 +177,15 @@ class StateOptions:
     extra_buffer: bool = False
     overlap_schedule: bool = True
     draft_tokens: int = 0
+    lazy_extra_buffer: bool = False
 
 
 def slots_per_request(options: StateOptions, rules: Rules) -> int:
     """State slots that one running request takes."""
     if not options.radix_cache:
         return 1
-    extra = (2 if options.overlap_schedule else 1) if options.extra_buffer else 0
+    both = options.overlap_schedule and not options.lazy_extra_buffer
+    extra = (2 if both else 1) if options.extra_buffer else 0
     return rules.slots_per_request + extra
 
 
@@ -210,6 +217,7 @@ def divide(rest_bytes: int, per_request: Expression, options: StateOptions, rule
         raise FieldError(
             "error.range", field="max_running_requests", value=None, lowest=1, highest=rules.most_requests
         )
+    spare = 1 if rules.spare_state_slot else 0
     if options.max_mamba_cache_size is not None:
         slots = symbol("max_mamba_cache_size", options.max_mamba_cache_size)
     elif not options.radix_cache and options.max_running_requests is not None:
@@ -217,14 +225,18 @@ def divide(rest_bytes: int, per_request: Expression, options: StateOptions, rule
     else:
         ratio = symbol("ratio", options.memory_ratio or rules.mamba_full_memory_ratio)
         budget = rest * ratio / (1 + ratio) * gib
+        if spare:
+            budget = budget - bytes_each * (1 + drafts)
         each = bytes_each * double(1 + symbol("D", drafts) / symbol("r", share)) if drafts else bytes_each
         slots = budget // each
     if slots.value <= 0:
         raise EngineError("sglang.state_memory", per_request=int(per_request.value), value=rest_bytes)
     if drafts:
         copies = least(symbol("max_running_requests", options.max_running_requests or 0), slots // share)
+        if spare:
+            copies = copies + spare
         rest = rest - double(bytes_each * copies * symbol("D", drafts) / gib)
-    count = symbol("slots", slots)
+    count = symbol("slots", slots) + spare if spare else symbol("slots", slots)
     return StateSplit(
         per_request=per_request,
         slots=slots,

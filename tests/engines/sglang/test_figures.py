@@ -326,13 +326,15 @@ def test_a_layout_that_splits_rows_has_three_buffers():
     row = caches.MLA(kv_lora_rank=512, qk_rope_head_dim=64).row(1)
     size = host.HostSize(layout="page_first_kv_split")
     extent = Extent(tokens=640, page_size=64, layers=2)
-    both = host.latent_host(row, BF16, extent, size, caches.IndexKey(index_head_dim=128).row(1))
+    both = host.latent_host(
+        row, BF16, extent, size, rules_of("0.5.13"), caches.IndexKey(index_head_dim=128).row(1)
+    )
     assert [(buffer.name, buffer.dims[-1]) for buffer in both.buffers] == [
         ("latent_buffer", 512),
         ("rope_buffer", 64),
         ("index_buffer", 128),
     ]
-    assert len(host.latent_host(row, BF16, extent, size).buffers) == 2
+    assert len(host.latent_host(row, BF16, extent, size, rules_of("0.5.13")).buffers) == 2
 
 
 def test_host_pools_of_states_and_of_deepseek_v4_are_rows_of_the_device():

@@ -17,9 +17,10 @@ from calculator.engines.sglang import Settings, allocate, host
 from calculator.engines.sglang.buffers import Extent
 from calculator.engines.sglang.cases import RUNNERS
 from calculator.engines.sglang.pools import vectorised_pool
+from calculator.engines.sglang.rules import rules_of
 from calculator.engines.sglang.sending import chunk_tokens
 from calculator.errors import EngineError, FieldError
-from calculator.formats import BF16, FP4_E2M1, FP8_DS_MLA, FP8_V4, NVFP4, Storage
+from calculator.formats import BF16, FP4_E2M1, FP8_DS_MLA, FP8_PER_TOKEN_HEAD, FP8_V4, NVFP4, Storage
 from calculator.model import ModelPlan
 
 V = "0.5.13"
@@ -48,7 +49,8 @@ def run(*layers, kv=BF16, storage=None, version=V, **chosen):
     ("key", "layers", "chosen"),
     [
         ("sglang.swa_fp4", [(FULL,), (WINDOW,)], {"kv": FP4_E2M1}),
-        ("sglang.format", [(FULL,)], {"kv": NVFP4}),
+        ("sglang.format_since", [(FULL,)], {"kv": NVFP4}),
+        ("sglang.format", [(FULL,)], {"kv": FP8_PER_TOKEN_HEAD}),
         ("sglang.format", [(FULL,)], {"kv": FP8_DS_MLA}),
         ("sglang.format", [(LATENT,)], {"kv": FP8_V4}),
         ("sglang.format", [(V4,)], {"kv": FP4_E2M1, "page_size": 256}),
@@ -166,13 +168,13 @@ EXTENT = Extent(tokens=640, page_size=64, layers=2)
 )
 def test_host_pools_that_do_not_exist(key, storage, size):
     with pytest.raises(EngineError) as refusal:
-        host.attention_host(FULL.row(1), storage, EXTENT, size)
+        host.attention_host(FULL.row(1), storage, EXTENT, size, rules_of(V))
     assert refusal.value.key == key
 
 
 def test_latents_have_no_layout_by_heads():
     with pytest.raises(EngineError, match="no layout page_head"):
-        host.latent_host(LATENT.row(1), BF16, EXTENT, host.HostSize(layout="page_head"))
+        host.latent_host(LATENT.row(1), BF16, EXTENT, host.HostSize(layout="page_head"), rules_of(V))
 
 
 @pytest.mark.parametrize("given", [("by_layer", "kernel"), ("layer_first", "rdma")])
