@@ -8,6 +8,13 @@ from typing import Any
 from calculator.engines import sglang, vllm
 
 DTYPES = {"bfloat16": "bf16", "uint8": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "fp4_e2m1": "fp4_e2m1"}
+DTYPES |= {name: name for name in ("nvfp4", "fp4_mx_block16", "mxfp8")}
+# What a scenario cannot say.
+UNSAID = {
+    *("full_attention_layer_ids", "start_layer", "v_head_dim", "dsa_backend", "disaggregation_mode"),
+    *("eagle_draft_num_layers", "minimax_sparse", "qsa", "index_kpool", "attn_dcp_size"),
+    *("attention_prefill_backend", "request_cap"),
+}
 QUANTS = {None: None, "NVFP4": "nvfp4", "FP8_PER_TENSOR": "fp8"}
 
 Expressed = tuple[str, dict[str, object], dict[str, object]]  # id, choices by field, figures by name
@@ -118,7 +125,7 @@ def _sglang(given: dict[str, Any]) -> dict[str, object]:
 def _sglang_default(
     given: dict[str, Any], expected: dict[str, Any]
 ) -> tuple[dict[str, object], dict[str, object]] | None:
-    if given.keys() & {"full_attention_layer_ids", "start_layer", "v_head_dim", "dsa_backend"}:
+    if given.keys() & UNSAID:
         return None
     choices = _sglang(given) | {"num_layers": given["num_layers"]}
     if given.get("use_mla_backend"):
@@ -140,7 +147,8 @@ def _sglang_windows(
     given: dict[str, Any], expected: dict[str, Any]
 ) -> tuple[dict[str, object], dict[str, object]] | None:
     own = {"swa_num_key_value_heads", "swa_head_dim", "swa_v_head_dim", "v_head_dim"}
-    if given.keys() & own or given["num_full_layers"] == 0:
+    unsaid = UNSAID | own | {"use_mla_backend"}
+    if given.keys() & unsaid or given["num_full_layers"] == 0 or "error" in expected:
         return None
     size = given["head_dim"]
     choices = _sglang(given) | {

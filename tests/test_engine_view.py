@@ -89,7 +89,7 @@ def test_the_report_says_the_same(capsys):
     assert any("SWAKVPool, page size 1" in line for line in out)
     out = lines(capsys, "deepseek-ai__DeepSeek-V4-Flash", "--language", "zh")
     assert any(line.startswith("vLLM") and "拒绝此模型：" in line for line in out)
-    assert any(line.startswith("  ") and "576" in line for line in out)  # the note on SGLang's padding
+    assert any(line.startswith("  ") and "预留" in line for line in out)
 
 
 def test_a_context_beyond_what_engines_take_is_cut():
