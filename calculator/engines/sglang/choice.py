@@ -4,7 +4,7 @@ Source: SGLang 0.5.13 and 0.5.23 `pool_configurator.py` create_memory_pool_confi
 0.5.13 `model_runner_kv_cache_mixin.py` _init_pools; 0.5.23 `kv_cache_configurator.py`.
 """
 
-from ...caches import EncoderOnlyAttention, SlidingWindow
+from ...caches import EncoderOnlyAttention, IndexKey, SlidingWindow, SlidingWindowMLA
 from ...errors import EngineError
 from ...formats import (
     BF16,
@@ -28,6 +28,9 @@ from .sizing import AttentionSizing, LatentSizing, Sizing, SparseAttentionSizing
 from .v4_sizing import V4PagedSizing, V4Sizing
 
 SPARSE_FORMATS = (BF16, FP8, FP8_DS_MLA)
+INDEX_WIDTH = 128  # elements of an index key beside a latent
+V4_PAGE = 256  # tokens of a page of windows
+V4_ENTRY = (448, 64)  # FP8 elements and rope elements of a 584-byte row
 _MXFP8 = (Family.ATTENTION, Family.HYBRID, Family.WINDOW)
 
 
@@ -104,6 +107,11 @@ def sizing_of(
     only = {FP8_V4: (Family.V4,), NVFP4: (Family.ATTENTION, Family.HYBRID), MXFP8: _MXFP8}
     if kind not in only.get(storage.kv, (kind,)):
         raise EngineError("sglang.format", format=storage.kv.name)
+    if kind is Family.HYBRID and storage.kv == FP4_E2M1:
+        raise EngineError("sglang.hybrid_fp4")
+    if kind is Family.SPARSE:
+        assert held.index is not None
+        _check_sparse(held.index.cache, settings)
     if kind is Family.V4:
         if fp4:
             raise EngineError("sglang.format", format=storage.kv.name)
@@ -111,6 +119,8 @@ def sizing_of(
             limit = server_limit(kind, settings, rules)
             requests = limit and max(1, limit // settings.data_parallel_size)
             return V4PagedSizing(settings=settings, storage=FP8_V4, rules=rules, held=held, requests=requests)
+        assert held.v4_window is not None
+        _check_v4(held.v4_window.cache, settings)
         return V4Sizing(
             settings=settings,
             storage=FP8_V4,
@@ -161,8 +171,31 @@ def sizing_of(
     if settings.kv_cache_layout == "vectorized_5d":
         _check_vectorized(settings, plain=not (placeholder or fp4 or storage.kv == MXFP8))
     return AttentionSizing(
-        settings=settings, storage=storage.kv, rules=rules, part=held.full, placeholder=placeholder
+        settings=settings,
+        storage=storage.kv,
+        rules=rules,
+        part=held.full,
+        placeholder=placeholder,
+        hybrid=kind is Family.HYBRID,
     )
+
+
+def _check_sparse(index: IndexKey, settings: Settings) -> None:
+    """What DSATokenToKVPool asserts: pages of 64 tokens, on ROCm of 1 or a multiple of 16, and keys of 128."""
+    if index.index_head_dim != INDEX_WIDTH:
+        raise EngineError("sglang.index_width", value=index.index_head_dim, width=INDEX_WIDTH)
+    page, rocm = settings.page_size, settings.platform == "hip"
+    if not (page == 1 or page % 16 == 0 if rocm else page == 64):
+        raise EngineError("sglang.page", value=page, pages="1, 16·n" if rocm else "64")
+
+
+def _check_v4(window: SlidingWindowMLA, settings: Settings) -> None:
+    """What _init_pools and DeepSeekV4SingleKVPool assert: pages of 256 tokens, rows of 584 bytes."""
+    if settings.page_size != V4_PAGE:
+        raise EngineError("sglang.page", value=settings.page_size, pages=str(V4_PAGE))
+    latent, rope = window.head_size - window.qk_rope_head_dim, window.qk_rope_head_dim
+    if (latent, rope) != V4_ENTRY:
+        raise EngineError("sglang.v4_entry", latent=latent, rope=rope)
 
 
 def _check_vectorized(settings: Settings, *, plain: bool) -> None:

@@ -14,6 +14,7 @@ from .buffers import Buffer, Pool, Sent, pages_of
 from .cell import aligned
 
 STATE_BYTES = 4
+INDEX_SCALE_BYTES = 4  # of an index key as it is stored, whatever its width
 ALIGNMENT = 576  # bytes that a page of rows is padded to a multiple of
 PAGE_STEP = 128  # a page must hold whole entries of every ratio
 WEIGHTS = ("window", "c4", "c128", "c4_indexer", "c4_state", "c128_state", "c4_indexer_state")
@@ -137,7 +138,7 @@ def sizes(model: V4Model, options: V4Options, tokens: Expression, page_size: int
         EngineError: a page that is not a multiple of 128 tokens.
     """
     if page_size % PAGE_STEP:
-        raise EngineError("sglang.v4_page", value=page_size)
+        raise EngineError("sglang.page", value=page_size, pages="128·n")
     full = aligned(tokens, page_size)
     held = symbol("full", full)
     window = aligned(whole(held * symbol("r", options.swa_full_tokens_ratio)), page_size)
@@ -166,7 +167,7 @@ def v4_pool(
     page = symbol("P", page_size)
     page4, page128 = page // 4, page // 128
     index = symbol("d_i", model.index_head_dim)
-    key = index // 2 + index // 32 if fp4_indexer else model.index_bytes
+    key = (index // 2 if fp4_indexer else index) + INDEX_SCALE_BYTES
     logical = 32 * symbol("c128", held.c128)  # index keys of all tokens stay, wherever the C4 rows are
     c4_width, c128_width, index_width = state_widths(model, options)
     c4_slots = _state_rows(held.c4_state, options.c4_ring, 4)

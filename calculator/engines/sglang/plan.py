@@ -268,7 +268,7 @@ def _notes(
     elif kind is Family.SPARSE and planned != allocated:
         notes.append(("sglang.note_sparse", figures))
     elif planned < allocated:
-        notes.append(("sglang.note_fp4", figures))
+        notes.append(("sglang.note_wide_values", figures))
     windows = any(cache.bound is not None for cache in plan.caches())
     if kind is Family.WINDOW and plan.architecture is None:
         notes.append(("sglang.note_window_pool", {}))

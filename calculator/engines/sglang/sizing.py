@@ -5,7 +5,7 @@ Source: SGLang 0.5.13 and 0.5.23 `model_executor/pool_configurator.py`; the pool
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...caches import MLA, FullAttention, IndexKey, SparseIndexKey
 from ...errors import EngineError
@@ -111,6 +111,7 @@ class AttentionSizing(TokenSizing):
 
     part: Part[FullAttention]
     placeholder: bool = False
+    hybrid: bool = False  # beside recurrent state, whose pool is not told another width of V
 
     def layers(self, span: Span) -> int:
         """Attention layers."""
@@ -128,12 +129,18 @@ class AttentionSizing(TokenSizing):
         """The orders of NVFP4's scales that the backends read."""
         return Nvfp4Scales.of(self.settings.prefill_backend, self.settings.decode_backend)
 
+    @property
+    def stored_row(self) -> Row:
+        """K and V of a token as the pool keeps them."""
+        row = self.part.cache.row(self.settings.attention_tp)
+        return replace(row, vectors=dict.fromkeys(row.vectors, row.vectors["key"])) if self.hybrid else row
+
     def _with_drafter(self, price: Expression, layers: int) -> Expression:
         return cell.with_drafter(price, layers, self.drafts)
 
     def allocated(self, span: Span, sizes: Sizes) -> Expression:  # noqa: ARG002 - fixed rows
-        """The same without a drafter's pool; FP4 stores V as wide as K."""
-        row, depth = self.part.cache.row(self.settings.attention_tp), self.layers(span)
+        """The same without a drafter's pool; FP4 and hybrid pools store V as wide as K."""
+        row, depth = self.stored_row, self.layers(span)
         if self.storage == NVFP4:
             return cell.nvfp4(row, depth, self.scales)
         if self.placeholder or not isinstance(self.storage, HalfByteRow):
@@ -145,10 +152,7 @@ class AttentionSizing(TokenSizing):
 
     def pool(self, span: Span, sizes: Sizes) -> Pool:
         """MHATokenToKVPool, one of its FP4 and MXFP8 variants, or a placeholder."""
-        row, extent = (
-            self.part.cache.row(self.settings.attention_tp),
-            self.extent(self.layers(span), sizes.full),
-        )
+        row, extent = self.stored_row, self.extent(self.layers(span), sizes.full)
         if self.storage == NVFP4:
             return nvfp4_pool(row, extent, self.scales)
         build = placeholder_pool if self.placeholder else attention_pool

@@ -105,7 +105,7 @@ class PagedBudget:
 
     def __post_init__(self) -> None:
         if self.page_size % PAGE_STEP:
-            raise EngineError("sglang.v4_page", value=self.page_size)
+            raise EngineError("sglang.page", value=self.page_size, pages="128·n")
 
     @property
     def ratio(self) -> float:

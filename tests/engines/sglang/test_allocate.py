@@ -24,7 +24,7 @@ from calculator.caches import (
     SlidingWindow,
     SlidingWindowMLA,
 )
-from calculator.engines.sglang import Settings, allocate
+from calculator.engines.sglang import Settings, allocate, default_page_size
 from calculator.engines.sglang.held import Family
 from calculator.engines.sglang.state import state_shape
 from calculator.errors import EngineError
@@ -249,7 +249,17 @@ def test_fp4_stores_values_as_wide_as_keys():
     got = run(plan, FP4_E2M1)
     assert got.tightest.planned_bytes_per_token.value == 35_328
     assert got.tightest.allocated_bytes_per_token.value == 41_472
-    assert got.notes[0][0] == "sglang.note_fp4"
+    assert got.notes[0][0] == "sglang.note_wide_values"
+
+
+def test_beside_recurrent_state_values_are_stored_as_wide_as_keys():
+    # HybridLinearKVPool is not told v_head_dim, so its MHATokenToKVPool takes head_dim for V.
+    attention = FullAttention(num_kv_heads=4, head_size=192, head_size_v=128)
+    got = run(ModelPlan(layers=((DELTA,), (attention,)) * 2))
+    assert got.tightest.planned_bytes_per_token.value == 2 * 4 * (192 + 128) * 2
+    assert got.tightest.allocated_bytes_per_token.value == 2 * 4 * (192 + 192) * 2
+    assert got.stages[0].pool.buffers[1].dims[1:] == (4, 192)
+    assert got.notes[0][0] == "sglang.note_wide_values"
 
 
 def test_the_layout_of_rocm():
@@ -296,9 +306,16 @@ models = st.sampled_from(
 )
 
 
+def page_of(plan, otherwise):
+    """The page that the plan needs, or another where any will do."""
+    needed = default_page_size(plan, Storage())
+    return otherwise if needed == 1 else needed
+
+
 @few
-@given(models, st.integers(10 * GIB, 200 * GIB), st.sampled_from([128, 256]))
-def test_pools_stay_within_the_memory_but_for_scales_and_spare_pages(plan, memory, page_size):
+@given(models, st.integers(10 * GIB, 200 * GIB), st.sampled_from([1, 16, 128, 256]))
+def test_pools_stay_within_the_memory_but_for_scales_and_spare_pages(plan, memory, otherwise):
+    page_size = page_of(plan, otherwise)
     got = run(plan, page_size=page_size, available_memory_bytes=memory)
     assert got.tokens.value % page_size == 0
     stage = got.stages[0]
@@ -314,8 +331,9 @@ def test_pools_stay_within_the_memory_but_for_scales_and_spare_pages(plan, memor
 @few
 @given(models, st.integers(10 * GIB, 100 * GIB), st.integers(0, 100 * GIB))
 def test_more_memory_never_holds_less(plan, memory, more):
-    less = run(plan, page_size=256, available_memory_bytes=memory)
-    grown = run(plan, page_size=256, available_memory_bytes=memory + more)
+    page_size = page_of(plan, 256)
+    less = run(plan, page_size=page_size, available_memory_bytes=memory)
+    grown = run(plan, page_size=page_size, available_memory_bytes=memory + more)
     # One slot more may take more than the tokens gained.
     slot = 0 if less.states is None else less.states.per_request.value
     tokens_of_slot = slot / less.tightest.planned_bytes_per_token.value
@@ -326,7 +344,7 @@ def test_more_memory_never_holds_less(plan, memory, more):
 @few
 @given(models, st.sampled_from([BF16, FP8]))
 def test_allocated_is_never_below_planned_but_by_window_rounding(plan, kv):
-    stage = run(plan, kv, page_size=256).stages[0]
+    stage = run(plan, kv, page_size=page_of(plan, 256)).stages[0]
     assert stage.allocated_bytes_per_token.value >= stage.planned_bytes_per_token.value * 0.999
 
 

@@ -1,5 +1,7 @@
 """What SGLang does not start with, and what is no legal setting: a test per refusal."""
 
+from dataclasses import replace
+
 import pytest
 
 from calculator.caches import (
@@ -72,7 +74,16 @@ def run(*layers, kv=BF16, storage=None, version=V, **chosen):
         ("sglang.state_memory", [(FULL,), (DELTA,)], {"available_memory_bytes": 100}),
         ("sglang.stage_window", [(FULL,), (WINDOW,)], {"pipeline_parallel_size": 2}),
         ("sglang.stage_empty", [(FULL,), (DELTA,)], {"pipeline_parallel_size": 2}),
-        ("sglang.v4_page", [(V4,)], {"page_size": 64}),
+        ("sglang.hybrid_fp4", [(FULL,), (DELTA,)], {"kv": FP4_E2M1}),
+        ("sglang.hybrid_fp4", [(LATENT,), (DELTA,)], {"kv": FP4_E2M1}),
+        ("sglang.page", [(V4,)], {"page_size": 64}),
+        ("sglang.page", [(V4,)], {"page_size": 128}),
+        ("sglang.page", [(LATENT, INDEX)], {"page_size": 1}),
+        ("sglang.page", [(LATENT, INDEX)], {"page_size": 128}),
+        ("sglang.page", [(LATENT, INDEX)], {"page_size": 8, "platform": "hip"}),
+        ("sglang.index_width", [(LATENT, IndexKey(index_head_dim=64))], {}),
+        ("sglang.v4_entry", [(replace(V4, head_size=576),)], {"page_size": 256}),
+        ("sglang.v4_entry", [(replace(V4, qk_rope_head_dim=32),)], {"page_size": 256}),
         ("sglang.prefill_only", [(LATENT,)], {"prefill_only": True}),
         ("sglang.prefill_only", [(FULL,)], {"prefill_only": True, "kv": FP4_E2M1}),
         ("sglang.hisparse", [(FULL,)], {"hisparse_host_to_device_ratio": 2}),
@@ -124,6 +135,11 @@ def test_a_setting_outside_its_bounds_is_named(field, chosen):
         run((FULL,), (FULL,), **chosen)
     assert error.value.field == field
     assert error.value.message("zh")
+
+
+@pytest.mark.parametrize("page_size", [1, 16, 64, 128])
+def test_pages_beside_index_keys_on_rocm(page_size):
+    assert run((LATENT, INDEX), page_size=page_size, platform="hip").page_size == page_size
 
 
 def test_a_ratio_may_be_whole():
