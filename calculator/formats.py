@@ -135,13 +135,15 @@ class HalfLatent(StorageFormat):
 
 @dataclass(frozen=True, kw_only=True)
 class HalfByteRow(StorageFormat):
-    """Two elements in a byte and a one-byte scale for every 16 of the whole row: SGLang's FP4."""
+    """Two elements in a byte and a one-byte scale for every 16 of all heads' K, V or latent: SGLang's FP4."""
 
     element_bytes: int = 1  # the type that the engine reports
 
     def row_bytes(self, row: Row) -> Expression:
-        """`⌊elements / 2⌋ + ⌊elements / 16⌋`."""
-        return row.elements // 2 + row.elements // 16
+        """`H · ⌊d / 2⌋ + ⌊H · d / 16⌋` for K, so for V; of a latent `⌊(R + D_r) / 2⌋ + ⌊(R + D_r) / 16⌋`."""
+        if row.heads is None:
+            return row.elements // 2 + row.elements // 16
+        return total(row.heads * (width // 2) + row.heads * width // 16 for width in row.vectors.values())
 
 
 @dataclass(frozen=True, kw_only=True)

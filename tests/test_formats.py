@@ -161,6 +161,19 @@ def test_fp4_of_sglang_is_28_125_per_cent_of_16_bit_and_56_25_of_8_bit(layers, r
 
 
 @pytest.mark.parametrize(
+    ("row", "row_bytes"),
+    [
+        (heads(1, 24, 24), 2 * (12 + 1)),  # K and V have scales of their own, of whole groups
+        (heads(2, 24, 24), 2 * (2 * 12 + 3)),  # of all heads together
+        (heads(3, 25, 32), (3 * 12 + 4) + (3 * 16 + 6)),  # an odd element is not stored
+    ],
+)
+def test_fp4_of_rows_that_are_not_whole_groups(row, row_bytes):
+    # SGLang 0.5.13 MHATokenToKVPoolFP4: data [S, H, ⌊d / 2⌋], scales [S, ⌊H · d / 16⌋].
+    assert FP4_E2M1.row_bytes(row).value == row_bytes
+
+
+@pytest.mark.parametrize(
     ("preset", "slot"),
     [
         ("turboquant_k8v4", 196),
@@ -254,5 +267,5 @@ def test_heads_weigh_alike_where_they_share_no_byte_and_a_row_is_whole_bytes(sto
     together = storage.row_bytes(held).value
     assert Fraction(together).denominator == 1
     assert together >= count * storage.row_bytes(one).value
-    if storage not in (FP4_E2M1, FP4_MX_BLOCK16) or sum(sizes) % 16 == 0:
+    if storage not in (FP4_E2M1, FP4_MX_BLOCK16) or all(size % 16 == 0 for size in sizes):
         assert together == count * storage.row_bytes(one).value

@@ -181,7 +181,7 @@ def sizing_of(
 
 
 def _check_sparse(index: IndexKey, settings: Settings) -> None:
-    """What DSATokenToKVPool asserts: pages of 64 tokens, on ROCm of 1 or a multiple of 16, and keys of 128."""
+    """What DSATokenToKVPool asserts: pages of 64 tokens, on ROCm of 1 or 16·n, and index keys of 128."""
     if index.index_head_dim != INDEX_WIDTH:
         raise EngineError("sglang.index_width", value=index.index_head_dim, width=INDEX_WIDTH)
     page, rocm = settings.page_size, settings.platform == "hip"

@@ -1,5 +1,7 @@
 """Any model and settings through the engine: pools, sizes, notes."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -127,6 +129,16 @@ def test_deepseek_v4():
     assert tokens(FLASH, FP8, page_size=256, speculative_num_draft_tokens=2) == 2_475_264
     assert tokens(FLASH, FP8, page_size=256, online_c128=True) == 8_257_792
     assert tokens(FLASH, FP8, page_size=256, hisparse_host_to_device_ratio=2) == 4_484_864
+    narrow = tuple(
+        tuple(
+            replace(cache, index_head_dim=64) if isinstance(cache, CompressedIndexKey) else cache
+            for cache in layer
+        )
+        for layer in FLASH.layers
+    )
+    for halves, key_bytes in ((False, 64 + 4), (True, 32 + 4)):  # DeepSeekV4IndexerPool.get_bytes_per_token
+        of_keys = run(ModelPlan(layers=narrow), FP8, page_size=256, fp4_indexer=halves).stages[0].pool
+        assert of_keys.buffers[3].dims[1] == 64 * key_bytes
     fp4 = run(FLASH, FP8, page_size=256, fp4_indexer=True)
     assert fp4.allocated_bytes.value == 63_309_365_952
     assert run(alike(V4_WINDOW, layers=2), page_size=256).family is Family.V4
