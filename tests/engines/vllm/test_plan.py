@@ -1,13 +1,7 @@
 """From a model plan to an allocation."""
 
-from dataclasses import replace
-
 import pytest
-from hypothesis import given
-from hypothesis import settings as quick
-from hypothesis import strategies as st
 
-from calculator import catalogue
 from calculator.caches import (
     KDA,
     RGLRU,
@@ -21,7 +15,6 @@ from calculator.caches import (
 from calculator.engines.vllm import MambaMode, Settings, allocate
 from calculator.engines.vllm.spec import SpecType
 from calculator.errors import EngineError, FieldError
-from calculator.footprint import footprint
 from calculator.formats import (
     BF16,
     FP4_E2M1,
@@ -259,30 +252,3 @@ def test_gqa_under_context_parallelism():
 def test_an_unknown_version_is_named():
     with pytest.raises(FieldError, match=r"0\.22\.0"):
         allocate(plan(FULL), Storage(), Settings(), "9")
-
-
-MODELS = st.sampled_from(catalogue.ids())
-
-
-@quick(max_examples=30)
-@given(MODELS, st.integers(1, 300_000), st.sampled_from([1, 2, 4]))
-def test_laws_over_the_catalogue(model, context, tp):
-    chosen, storage = catalogue.plan(model), Storage()
-    settings = Settings(max_model_len=context, tensor_parallel_size=tp, available_memory_bytes=60 * GIB)
-    try:
-        found = allocate(chosen, storage, settings, VERSION)
-    except EngineError:  # refusals have tests of their own
-        return
-    logical = footprint(chosen, storage, tp).parts(context).total
-    assert found.request_bytes.value >= logical
-    assert found.held_bytes(context) >= logical
-    assert found.held_bytes(context) <= found.request_bytes.value
-    assert found.pool.num_blocks.value * found.bytes_per_block.value <= 60 * GIB
-    if found.pool.fits:
-        assert found.pool.longest_context == context
-    if not found.groups:
-        with pytest.raises(EngineError, match="no block"):
-            assert found.pool.concurrency
-        return
-    longer = allocate(chosen, storage, replace(settings, max_model_len=context + 1), VERSION)
-    assert longer.pool.concurrency <= found.pool.concurrency
