@@ -9,6 +9,7 @@ from pathlib import Path
 from . import catalogue, outline
 from .allocation import DIFFERENCE, Allocated
 from .catalogue import writing
+from .changed import comparisons
 from .check import check
 from .engine_view import engine_views
 from .errors import CalculatorError, FieldError
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if options.command == "plan":
             return _plan(options)
+        if options.command == "changed":
+            return _changed(options)
         return _estimate(options)
     except CalculatorError as error:
         print(error.message(options.language), file=sys.stderr)
@@ -81,7 +84,13 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--name", help=text("en", "cli.entry_name"))
     made.add_argument("--maker", help=text("en", "cli.entry_maker"))
     made.add_argument("--date", metavar="YYYY-MM-DD", help=text("en", "cli.entry_date"))
-    answer = commands.add_parser("estimate", help=text("en", "cli.estimate"))
+    for name, key in (("estimate", "cli.estimate"), ("changed", "cli.changed")):
+        _add_scenario(commands.add_parser(name, help=text("en", key)))
+    return parser
+
+
+def _add_scenario(answer: argparse.ArgumentParser) -> None:
+    """The options of a command that is about a scenario."""
     answer.add_argument("--address", default="", help=text("en", "cli.address"))
     answer.add_argument("--json", action="store_true", help=text("en", "cli.json"))
     for name, item in FIELDS.items():
@@ -92,7 +101,6 @@ def _parser() -> argparse.ArgumentParser:
                 f"--{name.replace('_', '-')}", metavar=shown, dest=name, help=text("en", f"field.{name}")
             )
     answer.add_argument("--units", metavar="{GiB,GB}", dest="units", help=text("en", "field.units"))
-    return parser
 
 
 def _models() -> int:
@@ -150,13 +158,28 @@ def _check(path: Path, configs: Path | None) -> int:
 
 
 def _estimate(options: argparse.Namespace) -> int:
-    given = {name: getattr(options, name) for name in FIELDS if getattr(options, name, None) is not None}
-    answer = estimate(_start(options.address).changed(given))
+    answer = estimate(_scenario(options))
     if options.json:
         print(json.dumps(answer.as_json(), ensure_ascii=False))
     else:
         print(_report(answer, options.language))
     return 0
+
+
+def _changed(options: argparse.Namespace) -> int:
+    """What the newest version of the engine makes otherwise."""
+    answer = estimate(_scenario(options))
+    found = comparisons(answer.scenario, answer.plan)
+    if options.json:
+        print(json.dumps([one.as_json() for one in found], ensure_ascii=False))
+    else:
+        print("\n".join(line for one in found for line in one.report(options.language)))
+    return 0
+
+
+def _scenario(options: argparse.Namespace) -> Scenario:
+    given = {name: getattr(options, name) for name in FIELDS if getattr(options, name, None) is not None}
+    return _start(options.address).changed(given)
 
 
 def _start(address: str) -> Scenario:

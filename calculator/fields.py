@@ -21,7 +21,7 @@ from .units import SYSTEMS, parse_bytes, parse_count
 
 MAX_TOKENS = 2**27
 MAX_MEMORY = 2**50
-TABS = ("layers", "ranks", "factors", "engine", "derivation", "data")
+TABS = ("layers", "ranks", "factors", "engine", "changed", "derivation", "data")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ LEVELS = (
     {"fields"},
     {"scenario", "transfer", "reuse", "golden_models"},
     {"allocation", "outline"},
-    {"check", "engine_view", "estimate"},
+    {"changed", "check", "engine_view", "estimate"},
     {"cli"},
     {"__init__", "__main__", "app"},
 )

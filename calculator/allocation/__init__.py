@@ -3,13 +3,27 @@
 The engines are asked side by side, never merged: they give different capacities for the same input.
 """
 
+from .. import engines
+from ..engines.versions import of_version
 from ..model import ModelPlan
 from ..scenario import Scenario
 from ..serving import VLLM
 from . import sglang, vllm
 from .form import DIFFERENCE, Allocated, Figure, Part, Sentence
 
-__all__ = ["DIFFERENCE", "Allocated", "Figure", "Part", "Sentence", "allocate"]
+__all__ = [
+    "DIFFERENCE",
+    "Allocated",
+    "Figure",
+    "Part",
+    "Rules",
+    "Sentence",
+    "allocate",
+    "allocate_under",
+    "rules_of",
+]
+
+Rules = engines.vllm.Rules | engines.sglang.Rules
 
 
 def allocate(scenario: Scenario, plan: ModelPlan) -> Allocated | None:
@@ -22,5 +36,18 @@ def allocate(scenario: Scenario, plan: ModelPlan) -> Allocated | None:
     version = scenario.serving.version
     if version is None:
         return None
-    made = vllm.allocated if scenario.serving.engine == VLLM else sglang.allocated
-    return made(scenario, plan, version)
+    return allocate_under(scenario, plan, rules_of(scenario.serving.engine, version))
+
+
+def allocate_under(scenario: Scenario, plan: ModelPlan, rules: Rules) -> Allocated:
+    """The same under `rules`, those of a version or a step between two. Raises what `allocate` raises."""
+    if isinstance(rules, engines.vllm.Rules):
+        return vllm.allocated(scenario, plan, rules)
+    return sglang.allocated(scenario, plan, rules)
+
+
+def rules_of(engine: str, version: str) -> Rules:
+    """The rules of a version. Raises FieldError for one that is not known."""
+    if engine == VLLM:
+        return of_version(engines.vllm.RULES, version)
+    return of_version(engines.sglang.RULES, version)

@@ -27,9 +27,9 @@ def settings(scenario: Scenario, plan: ModelPlan) -> sglang.Settings:
     )
 
 
-def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
-    """What SGLang `version` makes of the scenario. Raises EngineError and FieldError as `allocate` does."""
-    made = sglang.allocate(plan, scenario.storage, settings(scenario, plan), version)
+def allocated(scenario: Scenario, plan: ModelPlan, rules: sglang.Rules) -> Allocated:
+    """What SGLang makes of the scenario under `rules`. Raises what `allocate` raises."""
+    made = sglang.allocate_under(plan, scenario.storage, settings(scenario, plan), rules)
     capacity = [
         Figure(name="planned_bytes_per_token", unit="bytes", value=made.tightest.planned_bytes_per_token),
         Figure(name="allocated_bytes_per_token", unit="bytes", value=made.tightest.allocated_bytes_per_token),
@@ -49,7 +49,7 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
     parts = split(reasons(made, held, scenario, plan), scenario.num_sequences)
     return Allocated(
         engine=SGLANG,
-        version=version,
+        version=rules.name,
         per_rank=_amounts(held, scenario),
         difference=parts,
         capacity=tuple(capacity),
@@ -60,7 +60,7 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
         ),
         fits=True,
         notes=made.notes,
-        derivations=(*made.derivations(), *difference_derivations(parts, f"{SGLANG} {version}")),
+        derivations=(*made.derivations(), *difference_derivations(parts, f"{SGLANG} {rules.name}")),
     )
 
 

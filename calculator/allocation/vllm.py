@@ -35,9 +35,9 @@ def settings(scenario: Scenario) -> vllm.Settings:
     )
 
 
-def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
-    """What vLLM `version` makes of the scenario. Raises EngineError and FieldError as `allocate` does."""
-    made = vllm.allocate(plan, scenario.storage, settings(scenario), version)
+def allocated(scenario: Scenario, plan: ModelPlan, rules: vllm.Rules) -> Allocated:
+    """What vLLM makes of the scenario under `rules`. Raises what `allocate` raises."""
+    made = vllm.allocate_under(plan, scenario.storage, settings(scenario), rules)
     pool = made.pool
     capacity: list[Figure] = [Figure(name="bytes_per_block", unit="bytes", value=made.bytes_per_block)]
     if pool is not None and made.groups:
@@ -53,14 +53,14 @@ def allocated(scenario: Scenario, plan: ModelPlan, version: str) -> Allocated:
     sent = request_bytes(made.widest.groups, scenario.context_tokens)
     return Allocated(
         engine=VLLM,
-        version=version,
+        version=rules.name,
         per_rank=_amounts(made, scenario),
         difference=parts,
         capacity=tuple(capacity),
         transfer=(Figure(name="request_bytes", unit="bytes", value=sent),),
         fits=pool is None or pool.fits,
         notes=(),
-        derivations=(*made.derivations(), *difference_derivations(parts, f"{VLLM} {version}")),
+        derivations=(*made.derivations(), *difference_derivations(parts, f"{VLLM} {rules.name}")),
     )
 
 

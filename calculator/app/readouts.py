@@ -14,6 +14,8 @@ import jinja2
 
 from .. import catalogue
 from ..allocation import DIFFERENCE, Figure
+from ..changed import comparisons
+from ..errors import CalculatorError
 from ..estimate import ARITHMETIC
 from ..explain import Derivation, Expression, symbol
 from ..footprint import QUANTITIES
@@ -31,6 +33,7 @@ IN_TABS: Mapping[str, tuple[str, ...]] = {
     "ranks": ("ranks", "ranks_note"),
     "factors": ("factors",),
     "engine": ("engine",),
+    "changed": ("changed",),
     "derivation": ("derivation",),
     "data": ("curve_data", "bars_data"),
 }
@@ -72,6 +75,9 @@ def pieces(state: State, how: str = "") -> dict[str, str]:
                 "compared": lambda: _compared(state),
                 "curve": lambda: _sampled(state),
                 "steps": lambda: _factors(state),
+                "comparisons": lambda: comparisons(state.answer.scenario, state.answer.plan),
+                "effect": lambda value, unit: _effect(value, unit, units),
+                "refuses": lambda outcome: isinstance(outcome, CalculatorError),
                 "runs": lambda: _runs(state),
                 "mathml": mathml,
                 "copies": _copies,
@@ -183,6 +189,11 @@ def _amount(figure: Figure, units: str) -> str:
         whole = Fraction(value)
         return f"{human(whole, units)} ({exact(whole)} B)"
     return exact(Fraction(value))
+
+
+def _effect(value: Expression | None, unit: str, units: str) -> str:
+    """A figure of one version; a dash where there is none."""
+    return "–" if value is None else _amount(Figure(name="", unit=unit, value=value), units)
 
 
 def _compared(state: State) -> dict[str, Any]:

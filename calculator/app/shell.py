@@ -16,7 +16,7 @@ SHORTCUTS = (  # keys as they are called on every keyboard, and what they do
     ("m", "model"),
     ("u", "units"),
     ("c", "copy"),
-    ("1 – 6", "tab"),
+    (f"1 – {len(TABS)}", "tab"),
     ("← → ↑ ↓", "step"),
     ("PageUp PageDown", "leap"),
     ("Home End", "ends"),

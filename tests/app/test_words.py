@@ -12,6 +12,7 @@ from calculator.app.controls import GROUPS, controls
 from calculator.app.readouts import SYMBOLS
 from calculator.app.shell import SHORTCUTS
 from calculator.caches import KINDS, Growth
+from calculator.changed import STEPS
 from calculator.fields import FIELDS, TABS
 from calculator.footprint import QUANTITIES
 from calculator.formats import FORMATS
@@ -24,6 +25,7 @@ PACKAGE = Path(calculator.__file__).parent
 TEMPLATES = [SITE / "index.html", *sorted((PACKAGE / "app/templates").iterdir())]
 SCRIPTS = sorted(SITE.glob("*.mjs"))
 SOURCES = sorted(PACKAGE.rglob("*.py"))
+SIDES = ("", ".old", ".new", ".why")
 # Words in use are found by their whole key in quotes; these by the parts that make them up.
 FAMILIES = {
     "kind.": set(KINDS),
@@ -38,6 +40,7 @@ FAMILIES = {
         for name in re.findall(r'Figure\(\s*name="(\w+)"', path.read_text("utf-8"))
     },
     "part.": set(Reason),
+    "change.": {name + side for steps in STEPS.values() for name in steps for side in SIDES},
     "engine.why.": {engine for engine, settings in OF_ENGINE.items() if settings},
     "reuse.": set(Need),
     "tab.": set(TABS),

@@ -109,7 +109,11 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
         FieldError: a version that is not known, or settings that do not fit the plan.
         EngineError: the engine does not start with this, for the reason in the sentence.
     """
-    rules = rules_of(version)
+    return allocate_under(plan, storage, settings, rules_of(version))
+
+
+def allocate_under(plan: ModelPlan, storage: Storage, settings: Settings, rules: Rules) -> Allocation:
+    """The same under `rules`, those of a version or a step between two. Raises what `allocate` raises."""
     check_supported(plan, storage, settings, rules)
     held = read(plan, window_pool=has_window_pool(plan, settings, rules))
     kind = family(held)
@@ -146,7 +150,7 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
     )
     ratio = settings.hisparse_host_to_device_ratio if kind is Family.SPARSE else None
     return Allocation(
-        version=version,
+        version=rules.name,
         family=kind,
         pool=stages[0].pool.name,
         page_size=settings.page_size,

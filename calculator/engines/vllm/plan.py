@@ -171,7 +171,11 @@ def allocate(plan: ModelPlan, storage: Storage, settings: Settings, version: str
         FieldError: a version that is not known.
         EngineError: the engine refuses the model, a format or the parallel sizes.
     """
-    rules = rules_of(version)
+    return allocate_under(plan, storage, settings, rules_of(version))
+
+
+def allocate_under(plan: ModelPlan, storage: Storage, settings: Settings, rules: Rules) -> Allocation:
+    """The same under `rules`, those of a version or a step between two. Raises what `allocate` raises."""
     parallel.check(plan, settings, rules)
     made = model_specs(plan, storage, settings, rules)
     settings = made.settings
