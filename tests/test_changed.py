@@ -1,4 +1,4 @@
-"""What changed between the last two versions: exact figures, the rules that move them, refusals on both sides."""
+"""What changed between the last two versions: exact figures, the rules that move them, refusals."""
 
 import json
 from dataclasses import fields
