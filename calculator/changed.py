@@ -32,7 +32,7 @@ STEPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("packed", "without_value_size", "promote", "group_mixed"),
             *("block_bytes", "divided_by", "weigh"),
         ),
-        "formats": ("formats_to_come",),
+        "formats": ("formats_to_come", "kinds_to_come"),
     },
     SGLANG: {
         "spare_slot": ("states_of_stage", "spare_state_slot"),
@@ -45,7 +45,7 @@ STEPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "drafters": ("drafters_priced",),
         "window_floor": ("window_checked", "window_capped"),
         "window_classes": ("hybrid_swa_architectures", "unsplit_with_host_cache"),
-        "recipes": ("formats",),
+        "recipes": ("formats", "kinds_to_come"),
     },
 }
 # Of these no figure of a scenario depends: they are of prefix hits, of host pools and of their transfers.

@@ -16,6 +16,7 @@ from .form import Reason, Step
 
 NOTHING = lift(0)
 WINDOWS = (Family.WINDOW, Family.V4)
+INDEXED = (Family.SPARSE, Family.SPARSE_ATTENTION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ class Held:
         return cls(
             page_size=made.page_size,
             pages=pages,
-            page_bytes=page_bytes + extra if family is Family.SPARSE else page_bytes,
+            page_bytes=page_bytes + extra if family in INDEXED else page_bytes,
             page_padding=symbol("padding", pool.padding_bytes(Sent.PAGES)),
             window_pages=held,
             most_window_pages=most,

@@ -25,6 +25,7 @@ from ..explain import Derivation, Expression, lift
 
 EXTRAS = {
     Family.SPARSE: Extra.DSA,
+    Family.SPARSE_ATTENTION: Extra.DSA,
     Family.WINDOW: Extra.SWA,
     Family.V4: Extra.SWA,
     Family.HYBRID: Extra.MAMBA,

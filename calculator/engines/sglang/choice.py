@@ -50,6 +50,8 @@ def check_supported(plan: ModelPlan, storage: Storage, settings: Settings, rules
         raise EngineError("sglang.platform", platform=settings.attention_backend or settings.platform)
     tp = settings.attention_tp
     for cache in plan.caches():
+        if cache.kind in rules.kinds_to_come:
+            raise EngineError("sglang.kind", kind=cache.kind)
         if not cache.accepts(storage):
             raise EngineError("sglang.format", format=cache.stored_in(storage).name)
         if not cache.accepts_tp(tp):

@@ -44,6 +44,7 @@ class Rules:
     # Requests of a worker with a limit of its own, from (limit, estimate without one, tokens).
     limited: Callable[[Expression, Expression, Expression], Expression]
     formats: tuple[StorageFormat, ...]  # that its pools store
+    kinds_to_come: frozenset[str]  # of later versions
     # Whether index keys are priced as they are allocated: of the layers that own them, with HiSparse of all
     # tokens; a layer that shares another's indexer then owns none.
     index_as_allocated: bool
@@ -127,6 +128,7 @@ RULES: Mapping[str, Rules] = {
         sparse_price=planned,  # of plain rows, also where the stored ones have scales
         limited=_no_more_than_estimated,
         formats=(BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, FP4_E2M1),
+        kinds_to_come=frozenset({"sparse_index_key", "ring_buffer"}),
         index_as_allocated=False,
         drafters_priced=False,
         states_of_stage=False,
@@ -163,6 +165,7 @@ RULES: Mapping[str, Rules] = {
         sparse_price=as_stored,
         limited=_capped_by_tokens,
         formats=(BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, NVFP4, FP4_MX_BLOCK16, MXFP8),
+        kinds_to_come=frozenset(),
         index_as_allocated=True,
         drafters_priced=True,
         states_of_stage=True,

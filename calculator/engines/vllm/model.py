@@ -92,7 +92,7 @@ def _check(plan: ModelPlan, storage: Storage, rules: Rules, *, v41: bool) -> Non
     for cache in plan.caches():
         if cache.kind in UNKNOWN_STATES or (type(cache) not in TYPES and not isinstance(cache, State)):
             raise EngineError("vllm.kind", version=rules.name, kind=cache.kind)
-        if not rules.packed and (is_v41(cache) or cache.kind == "reference_window"):
+        if cache.kind in rules.kinds_to_come or (not rules.packed and is_v41(cache)):
             raise EngineError("vllm.kind", version=rules.name, kind=cache.kind)
         if isinstance(cache, V4_KINDS):
             if not compressed:

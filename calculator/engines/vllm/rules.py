@@ -32,6 +32,7 @@ class Rules:
     # Spec classes without a size of V: they store it as wide as K.
     without_value_size: frozenset[SpecType]
     formats_to_come: frozenset[str]  # of later versions
+    kinds_to_come: frozenset[str]
     # Whether the attention backend packs a page: scales lie in it, and specs are equal in all their fields.
     packed: bool
     mamba_modes: frozenset[MambaMode]
@@ -110,6 +111,7 @@ RULES: Mapping[str, Rules] = {
         states_beside_shards=False,
         without_value_size=frozenset({SpecType.CHUNKED_LOCAL, SpecType.CROSS, SpecType.ENCODER_ONLY}),
         formats_to_come=frozenset({"int4_per_token_head", "nvfp4_ds_mla"}),
+        kinds_to_come=frozenset({"reference_window", "sparse_index_key"}),
         packed=False,
         mamba_modes=frozenset(MambaMode),
         states_reused=False,
@@ -133,6 +135,7 @@ RULES: Mapping[str, Rules] = {
         states_beside_shards=True,
         without_value_size=frozenset(),
         formats_to_come=frozenset(),
+        kinds_to_come=frozenset(),
         packed=True,
         mamba_modes=frozenset({MambaMode.NONE, MambaMode.ALIGN}),
         states_reused=True,

@@ -27,6 +27,7 @@ from ...caches import (
     SlidingWindow,
     SlidingWindowMLA,
     Slots,
+    SparseIndexKey,
     State,
     TokenCache,
 )
@@ -75,6 +76,7 @@ TYPES: dict[type[Cache], SpecType] = {
     ChunkedLocal: SpecType.CHUNKED_LOCAL,
     MLA: SpecType.MLA,
     IndexKey: SpecType.MLA,
+    SparseIndexKey: SpecType.MLA,
     CompressedLatent: SpecType.MLA,
     CompressedIndexKey: SpecType.MLA,
     HiddenState: SpecType.HIDDEN_STATE,
