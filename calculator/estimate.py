@@ -96,15 +96,8 @@ class Estimate:
 
     def curve(self, contexts: list[int]) -> list[Parts]:
         """Bytes per rank of all sequences at each of `contexts`."""
-        sequences = self.scenario.num_sequences
-        return [
-            Parts(
-                linear=parts.linear * sequences,
-                bounded=parts.bounded * sequences,
-                constant=parts.constant * sequences,
-            )
-            for parts in map(self.rank.parts, contexts)
-        ]
+        rank, sequences = self.rank, self.scenario.num_sequences
+        return [rank.parts(context, sequences) for context in contexts]
 
     def factors(self) -> tuple[Factor, ...]:
         """Where the size of one request at the context comes from: heads, architecture, format.

@@ -1,7 +1,8 @@
 """What one request costs: the caches of a plan, weighed, at any context."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from .caches import Cache, Growth
 from .explain import Expression, symbol, total
@@ -79,12 +80,20 @@ class Footprint:
 
     terms: tuple[Term, ...]
 
-    def parts(self, context: int) -> Parts:
-        """Bytes of one request of `context` tokens."""
-        sums = dict.fromkeys(Growth, 0)
-        for term in self.terms:
-            sums[term.cache.growth] += int(term.layers * term.unit.value * term.cache.units(context))
-        return Parts(linear=sums[Growth.LINEAR], bounded=sums[Growth.BOUNDED], constant=sums[Growth.CONSTANT])
+    def parts(self, context: int, sequences: int = 1) -> Parts:
+        """Bytes of `sequences` requests of `context` tokens."""
+        linear, bounded, constant = (
+            sequences * sum([each * units(context) for each, units in weights]) for weights in self._weights
+        )
+        return Parts(linear=linear, bounded=bounded, constant=constant)
+
+    @cached_property
+    def _weights(self) -> tuple[list[tuple[int, Callable[[int], int]]], ...]:
+        """(bytes of one unit in all layers, units at a context) by growth: made once, as curves have many points."""
+        return tuple(
+            [(int(term.layers * term.unit.value), term.cache.units) for term in self._of(growth)]
+            for growth in (Growth.LINEAR, Growth.BOUNDED, Growth.CONSTANT)
+        )
 
     def amounts(self, context: int, sequences: int) -> Amounts:
         """The four figures for `sequences` requests of `context` tokens."""

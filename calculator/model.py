@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from .caches import Cache
@@ -39,6 +40,11 @@ class ModelPlan:
 
     def groups(self) -> tuple[LayerGroup, ...]:
         """Layers with equal caches together, in order of first appearance."""
+        return self._groups
+
+    @cached_property
+    def _groups(self) -> tuple[LayerGroup, ...]:
+        """Sorted out once: what is said of a model asks for its groups, not its layers, again and again."""
         indices: dict[Layer, list[int]] = {}
         for index, layer in enumerate(self.layers):
             indices.setdefault(layer, []).append(index)

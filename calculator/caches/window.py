@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from ..explain import Counted, Expression, least, symbol
@@ -31,7 +32,7 @@ class Windowed(Forgetting):
 
     sliding_window: int = size(1, 2**27)
 
-    @property
+    @cached_property
     def bound(self) -> Expression:
         """The window."""
         return symbol("w", self.sliding_window)
@@ -54,7 +55,7 @@ class ChunkedLocal(Forgetting, FullAttention):
 
     attention_chunk_size: int = size(1, 2**27)
 
-    @property
+    @cached_property
     def bound(self) -> Expression:
         """The chunk."""
         return symbol("c", self.attention_chunk_size)

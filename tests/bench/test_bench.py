@@ -127,6 +127,8 @@ def test_the_lock_file_names_each_wheel_with_its_hash(tmp_path):
 
 def test_the_core_is_measured_with_few_and_many_layers():
     taken = measure_core()
-    assert taken.keys() == {"61", "610"}
-    assert all(milliseconds > 0 for milliseconds in taken.values())
-    assert "61 layers" in core_line(taken)
+    assert taken.keys() == {"logical", "vllm", "sglang"}
+    for by_layers in taken.values():
+        assert by_layers.keys() == {"61", "610"}
+        assert all(milliseconds > 0 for milliseconds in by_layers.values())
+    assert "sglang 61 layers" in core_line(taken)
