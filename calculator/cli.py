@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,28 +26,42 @@ from .units import exact, human
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 2 where the input was refused, with one sentence on stderr."""
+    """Run one command; the exit code is 2 where the input was refused, with one sentence on stderr.
+
+    It is 1 where cases differ, and where whoever read the output, like `head`, has closed it.
+    """
     options = _parser().parse_args(arguments)
     try:
-        if options.command == "models":
-            return _models()
-        if options.command == "entry":
-            return _entry(options)
-        if options.command == "address":
-            return _address()
-        if options.command == "check":
-            return max(_check(path, options.configs) for path in options.files)
-        if options.command == "families":
-            print("\n".join(outline.families_table(families.differences(), len(families.known_types()))))
-            return 0
-        if options.command == "plan":
-            return _plan(options)
-        if options.command == "changed":
-            return _changed(options)
-        return _estimate(options)
+        code = _run(options)
+        sys.stdout.flush()
     except CalculatorError as error:
         print(error.message(options.language), file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # What is still buffered goes nowhere, or Python complains about it on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _run(options: argparse.Namespace) -> int:
+    """The command that was chosen, and its exit code."""
+    if options.command == "models":
+        return _models()
+    if options.command == "entry":
+        return _entry(options)
+    if options.command == "address":
+        return _address()
+    if options.command == "check":
+        return max(_check(path, options.configs) for path in options.files)
+    if options.command == "families":
+        print("\n".join(outline.families_table(families.differences(), len(families.known_types()))))
+        return 0
+    if options.command == "plan":
+        return _plan(options)
+    if options.command == "changed":
+        return _changed(options)
+    return _estimate(options)
 
 
 def _parser() -> argparse.ArgumentParser:

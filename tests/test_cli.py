@@ -1,4 +1,5 @@
 import json
+import os
 import runpy
 import subprocess
 import sys
@@ -139,3 +140,12 @@ def test_an_engine_is_shown_with_what_it_takes_and_why(capsys):
     assert "    the last block, filled up: bytes per token 0 B, total bytes 2,248,704 B" in lines
     assert main(["--language", "zh", "estimate", "--engine", "sglang", "--model", "llama-3.1-8b"]) == 0
     assert "差额的来源" not in capsys.readouterr().out  # pages of one token: there is none
+
+
+def test_a_reader_that_stops_early_is_no_failure_to_report(monkeypatch, capfd):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", encoding="utf-8") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert main(["models"]) == 1
+    assert capfd.readouterr().err == ""

@@ -169,7 +169,9 @@ def test_what_vllm_allocates_keeps_the_laws(model, context, tp):
     found = of_vllm(plan, storage, tp, context)
     logical = footprint(plan, storage, tp).parts(context).total
     assert found.request_bytes.value >= logical
-    assert logical <= found.held_bytes(context) <= found.request_bytes.value
+    assert found.held_bytes(context) <= found.request_bytes.value
+    if "chunked_local" not in kinds_of(plan):  # a chunk that has just begun holds next to nothing
+        assert found.held_bytes(context) >= logical
     assert found.pool.num_blocks.value * found.bytes_per_block.value <= MEMORY
     assert not found.pool.fits or found.pool.longest_context == context
     if not found.groups:

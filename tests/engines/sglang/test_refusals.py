@@ -142,6 +142,12 @@ def test_pages_beside_index_keys_on_rocm(page_size):
     assert run((LATENT, INDEX), page_size=page_size, platform="hip").page_size == page_size
 
 
+def test_the_configurator_of_deepseek_v4_needs_pages_of_whole_entries():
+    case = {"compress_ratios": [4, 128], "page_size": 64, "available_bytes": MEMORY}
+    with pytest.raises(EngineError, match="128·n tokens; the page size is 64"):
+        RUNNERS["pool_dsv4"](case, V)
+
+
 def test_a_ratio_may_be_whole():
     assert (
         run((FULL,), (WINDOW,), swa_full_tokens_ratio=1).sizes.window.value

@@ -307,6 +307,8 @@ def test_a_model_without_a_cache():
     assert (found.fits, found.stages[0].available_bytes) == (True, 100)
     assert blocks.num_blocks([], Settings(), RULES, 5).value == 1
     assert (blocks.bytes_per_block([], Settings(), RULES).value, tensors([])) == (0, ())
+    with pytest.raises(EngineError, match="no block"):
+        _ = found.concurrency
 
 
 def test_requests_without_blocks_cannot_be_counted():
