@@ -96,7 +96,7 @@ def sglang_reasons(plan, kv, tp):
         yield "sglang.format_since"
     if kv == FP8_PER_TOKEN_HEAD or kv in TURBOQUANT:
         yield "sglang.format"
-    if kinds & {"cross_attention", "rg_lru"}:
+    if kinds & {"cross_attention", "rg_lru", "sparse_index_key"}:
         yield "sglang.kind"
     if not kinds & (HEADS | {"mla"} | V4):
         yield "sglang.mixture"
@@ -106,7 +106,7 @@ def sglang_reasons(plan, kv, tp):
         elif "mla" in kinds and "index_key" not in kinds:
             yield "sglang.plain_rows"
     if kv == FP4_E2M1:
-        if kinds & V4 or "sparse_index_key" in kinds:
+        if kinds & V4:
             yield "sglang.format"
         if states:
             yield "sglang.hybrid_fp4"
