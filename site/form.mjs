@@ -48,7 +48,7 @@ class Control {
 
   show({ text, position, most, hidden, message, options }) {
     this.element.hidden = hidden;
-    for (const option of this.box.options ?? []) option.hidden = !options.includes(option.value);
+    if (options) for (const option of this.box.options) option.hidden = !options.includes(option.value);
     this.message.textContent = message;
     this.box.toggleAttribute('aria-invalid', message !== '');
     if (message !== '') this.box.setAttribute('aria-invalid', 'true');

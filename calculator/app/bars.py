@@ -8,7 +8,7 @@ from bokeh.plotting import figure
 from .. import catalogue
 from ..locales import text
 from ..units import exact, human
-from .curves import BARE, FONT
+from .curves import BARE, FONT, tooltip
 from .state import State
 from .theme import HATCHES, THEMES
 
@@ -77,10 +77,7 @@ class Bars(pn.viewable.Viewer):
             "exact": [f"{exact(bar.parts.total)} B" for bar in bars],
             **edges,
         }
-        self.hover.tooltips = [
-            (text(language, "chart.model"), "@name"),
-            (text(language, "growth.total"), "@exact"),
-        ]
+        self.hover.tooltips = tooltip("@name", {text(language, "growth.total"): "@exact"})
 
     def paint(self, *_: object) -> None:
         """Put on the colours of the theme."""

@@ -132,11 +132,11 @@ def form(state: State) -> dict[str, dict[str, object]]:
     }
 
 
-def _options(state: State, control: Control) -> list[str]:
-    """The options that may be chosen now: an engine has only its own versions."""
+def _options(state: State, control: Control) -> list[str] | None:
+    """The options that there are now, where not always all: an engine has only its own versions."""
     if control.field == "engine_version":
         return [NEWEST, *VERSIONS[state.scenario.serving.engine]]
-    return list(control.options)
+    return None
 
 
 def _value(state: State, control: Control) -> int | str | None:

@@ -4,8 +4,9 @@ The points are placed by a `Scale` and drawn on plain linear scales: a Bokeh axi
 logarithmic once it is drawn, and its byte formatter calls 1,024-based units KB and GB.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from html import escape
 
 import panel as pn
 from bokeh.core.properties import value
@@ -69,8 +70,13 @@ class Curves(pn.viewable.Viewer):
         }
         self.hover.renderers = [self.lines["total"]]
         self.bend = self.figure.segment("x", 0, "x", "top", source=self.bends, line_dash="dotted")
+        self.drop = self.figure.segment("x", 0, "x", "y", source=self.chosen, line_dash="dotted")
         self.dot = self.figure.scatter("x", "y", source=self.chosen, size=9)
-        self.words = self.figure.text("x", "top", text="text", source=self.bends, x_offset=6, y_offset=12)
+        beside = {"text_align": "align", "x_offset": "beside"}
+        self.words = [
+            self.figure.text("x", "top", text="text", source=self.bends, text_baseline="top", **beside),
+            self.figure.text("x", "y", text="amount", source=self.chosen, y_offset=-6, **beside),
+        ]
         self.paint()
         state.param.watch(self.place, ["answer", "language"])
         state.param.watch(self.paint, ["theme"])
@@ -102,18 +108,24 @@ class Curves(pn.viewable.Viewer):
             "x": [across.place(bound) for bound in shown],
             "top": [1.05] * len(shown),
             "text": [text(language, "chart.bend", tokens=bound) for bound in shown],
+            **_beside([across.place(bound) < 0.5 for bound in shown]),
         }
         chosen = parts[tokens.index(scenario.context_tokens)]
-        self.chosen.data = {"x": [across.place(scenario.context_tokens)], "y": [up.place(chosen.total)]}
+        at = across.place(scenario.context_tokens)
+        self.chosen.data = {
+            "x": [at],
+            "y": [up.place(chosen.total)],
+            "amount": [write(chosen.total)],
+            **_beside([at < 0.3]),  # the line rises: it leaves room on its left
+        }
         ends = _apart({name: up.place(getattr(parts[-1], name)) for name in present})
         _write(self.names, {height: text(language, f"growth.{name}") for name, height in ends.items()})
         _write(self.figure.xaxis[0], {across.place(tick): count_text(tick) for tick in across.ticks})
         _write(self.figure.yaxis[0], {up.place(tick): write(tick) for tick in up.ticks})
         self.figure.xaxis[0].axis_label = text(language, f"chart.x.{scenario.axes}")
-        self.hover.tooltips = [
-            ("", "@tokens"),
-            *((text(language, f"growth.{name}"), f"@{name}_text") for name in reversed(present)),
-        ]
+        self.hover.tooltips = tooltip(
+            "@tokens", {text(language, f"growth.{name}"): f"@{name}_text" for name in reversed(present)}
+        )
 
     def paint(self, *_: object) -> None:
         """Put on the colours of the theme."""
@@ -122,7 +134,9 @@ class Curves(pn.viewable.Viewer):
             line.glyph.line_color = theme.ink if name == "total" else getattr(theme, name)
         self.bend.glyph.line_color = theme.bounded
         self.dot.glyph.update(fill_color=theme.ink, line_color=theme.card)
-        self.words.glyph.update(text_color=theme.ink, text_font_size="12px", text_font=value(FONT))
+        self.drop.glyph.line_color = theme.muted
+        for words in self.words:
+            words.glyph.update(text_color=theme.ink, text_font_size="12px", text_font=value(FONT))
         paint(self.figure, theme)
         self.names.update(major_label_text_color=theme.ink, axis_line_color=None, major_tick_line_color=None)
 
@@ -141,6 +155,14 @@ def _apart(ends: dict[str, float]) -> dict[str, float]:
         placed[at] = min(placed[at], ceiling)
         ceiling = placed[at] - LABEL_GAP
     return dict(zip(names, placed, strict=True))
+
+
+def _beside(right: list[bool]) -> dict[str, list[object]]:
+    """Columns that put words to the right or the left of where they belong, whichever has room."""
+    return {
+        "align": ["left" if one else "right" for one in right],
+        "beside": [6 if one else -6 for one in right],
+    }
 
 
 def _write(drawn: Axis, labels: dict[float, str]) -> None:
@@ -165,6 +187,13 @@ def paint(plot: figure, theme: Theme) -> None:
             axis_label_text_font_size="12px",
         )
     plot.grid.grid_line_color = theme.rule
+
+
+def tooltip(head: str, rows: Mapping[str, str]) -> str:
+    """What hangs at the mouse, as HTML: the words of Bokeh's own rows are too pale to be read on white."""
+    row = '<div style="display: flex; justify-content: space-between; gap: 16px">{}</div>'
+    lines = (row.format(f"<span>{escape(word)}</span><b>{column}</b>") for word, column in rows.items())
+    return f"<div>{head}</div>{''.join(lines)}"
 
 
 def _amount(amount: int, write: Callable[[int], str]) -> str:

@@ -26,6 +26,8 @@ from ..units import exact, human
 from .state import State
 
 ALWAYS = ("name", "brief", "chosen", "headline", "notices", "strip", "bars_note")
+# The figure of the capacity that is in the headline, and the quantity whose formula it has.
+FITTING = {"whole_requests": "whole_requests", "max_total_num_tokens": "tokens"}
 # What the symbols of the headline's formulas stand for; engines use some of them for other things.
 SYMBOLS = ("L", "H", "d", "d_v", "R", "D_r", "d_i", "s", "T", "w", "b", "b_w", "S", "N")
 IN_TABS: Mapping[str, tuple[str, ...]] = {
@@ -71,6 +73,7 @@ def pieces(state: State, how: str = "") -> dict[str, str]:
                 "quantities": QUANTITIES,
                 "parted": DIFFERENCE,
                 "arithmetic": ARITHMETIC,
+                "fitting": FITTING,
                 "model_name": state.model_name,
                 "compared": lambda: _compared(state),
                 "curve": lambda: _sampled(state),
@@ -83,6 +86,7 @@ def pieces(state: State, how: str = "") -> dict[str, str]:
                 "copies": _copies,
                 "result": _result,
                 "asked": _derivation(state, how) if how else None,
+                "quantity": lambda line: _quantity(line, language),
                 "legend": _legend,
                 "symbol": lambda name: mathml(symbol(name, 0), symbolic=True),
                 "problems": [
@@ -147,6 +151,14 @@ def _factors(state: State) -> list[dict[str, Any]]:
 def _derivation(state: State, quantity: str) -> Derivation | None:
     """How `quantity` was made; None where the present answer has none of that name."""
     return next((line for line in state.answer.derivations() if line.quantity == quantity), None)
+
+
+def _quantity(line: Derivation, language: str) -> str:
+    """The words of a figure on one rank; an engine's own quantity keeps its name."""
+    scope, _, name = line.quantity.partition(".")
+    if scope != "per_rank":
+        return line.quantity
+    return f"{text(language, 'scope.per_rank')}: {text(language, f'quantity.{name}')}"
 
 
 def _result(line: Derivation) -> str:

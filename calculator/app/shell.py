@@ -3,8 +3,10 @@
 import json
 from collections.abc import Mapping
 
+from .. import catalogue
 from ..fields import TABS
-from ..locales import LANGUAGES, catalogue, text
+from ..locales import LANGUAGES, text
+from ..locales import catalogue as sentences
 from .controls import GROUPS, option_text
 from .main import App
 from .readouts import templates
@@ -29,7 +31,7 @@ def render(template: str, site: Mapping[str, object]) -> str:
     pages = {language: App("", {**SYSTEM, "language": language}).page() for language in LANGUAGES}
     data = {
         **site,
-        "texts": {language: _words(catalogue(language)) for language in LANGUAGES},
+        "texts": {language: _words(sentences(language)) for language in LANGUAGES},
         "pages": pages,
     }
     return (
@@ -41,6 +43,7 @@ def render(template: str, site: Mapping[str, object]) -> str:
             data=_inline_json(data),
             t=lambda key: text("en", key),
             groups=GROUPS,
+            makers=_makers(),
             tabs=TABS,
             shortcuts=SHORTCUTS,
             option_text=lambda field, option: option_text("en", field, option),
@@ -51,10 +54,17 @@ def render(template: str, site: Mapping[str, object]) -> str:
     )
 
 
-def _words(sentences: Mapping[str, str]) -> dict[str, str]:
+def _makers() -> dict[str, list[catalogue.Entry]]:
+    """The models by maker, both in the order of the alphabet."""
+    entries = sorted(map(catalogue.entry, catalogue.ids()), key=lambda entry: entry.name.casefold())
+    makers = sorted({entry.maker for entry in entries}, key=str.casefold)
+    return {maker: [entry for entry in entries if entry.maker == maker] for maker in makers}
+
+
+def _words(written: Mapping[str, str]) -> dict[str, str]:
     """The sentences that the page itself writes, before and without Python."""
     prefixes = ("shell.", "group.", "field.", "option.", "unit.", "status.", "tab.", "shortcut.")
-    return {key: sentence for key, sentence in sentences.items() if key.startswith(prefixes)}
+    return {key: sentence for key, sentence in written.items() if key.startswith(prefixes)}
 
 
 def _inline_json(data: object) -> str:

@@ -66,3 +66,9 @@ class Page(HTMLParser):
 
     def attributes(self, name: str) -> list[str]:
         return [attributes[name] for _, attributes, _ in self.elements if name in attributes]
+
+
+def hover_rows(html: str) -> dict[str, str]:
+    """What a hover box says, word -> column of the chart's data."""
+    page = Page(html)
+    return dict(zip([word for _, word in page.all("span")], [name for _, name in page.all("b")], strict=True))

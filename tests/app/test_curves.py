@@ -18,7 +18,7 @@ from calculator.app.scales import contexts
 from calculator.app.theme import THEMES
 from calculator.locales import LANGUAGES, text
 from calculator.units import BINARY, DECIMAL, human
-from tests.app.page import SYSTEM, changed, opened
+from tests.app.page import SYSTEM, changed, hover_rows, opened
 
 MODELS = {
     "latent": {},
@@ -111,10 +111,10 @@ def test_lines_that_the_model_does_not_have_are_nowhere(changes, axes):
         heights = chart.points.data[name]
         assert all(map(math.isfinite, heights)) if name in names else all(map(math.isnan, heights))
     words = {text("en", f"growth.{name}") for name in names}
-    assert {word for word, _ in chart.hover.tooltips} == words | {""}
+    rows = hover_rows(chart.hover.tooltips)
+    assert rows.keys() == words
     assert set(labels(chart.names).values()) == words
-    for _, template in chart.hover.tooltips:
-        assert template.removeprefix("@") in chart.points.data
+    assert {column.removeprefix("@") for column in rows.values()} <= chart.points.data.keys()
 
 
 # --- the names of the lines ---
@@ -169,7 +169,9 @@ def test_the_theme_colours_everything_that_has_a_colour():
             "constant": theme.constant,
             "total": theme.ink,
         }
-        assert chart.dot.glyph.fill_color == chart.words.glyph.text_color == theme.ink
+        assert (
+            {words.glyph.text_color for words in chart.words} == {chart.dot.glyph.fill_color} == {theme.ink}
+        )
         assert chart.bend.glyph.line_color == theme.bounded
         assert chart.names.major_label_text_color == theme.ink
         for axis in (chart.figure.xaxis[0], chart.figure.yaxis[0]):
@@ -203,7 +205,7 @@ def test_the_language_changes_every_word():
         changed(state, language=language)
         growth = {text(language, f"growth.{name}") for name in ("linear", "bounded", "total")}
         assert set(labels(chart.names).values()) == growth
-        assert {word for word, _ in chart.hover.tooltips} == growth | {""}
+        assert hover_rows(chart.hover.tooltips).keys() == growth
         assert chart.figure.xaxis[0].axis_label == text(language, "chart.x.log")
         assert chart.points.data["tokens"][0] == text(language, "chart.tokens", tokens=256)
         assert chart.bends.data["text"] == [text(language, "chart.bend", tokens=1024)]

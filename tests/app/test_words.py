@@ -31,7 +31,7 @@ FAMILIES = {
     "kind.": set(KINDS),
     "format.": set(FORMATS),
     "growth.": {*Growth, "total"},
-    "headline.": set(QUANTITIES),
+    "headline.": {*QUANTITIES, "fits"},
     "quantity.": set(QUANTITIES),
     "scope.": {"per_rank", "whole_model"},
     "figure.": {
@@ -45,6 +45,7 @@ FAMILIES = {
     "reuse.": set(Need),
     "tab.": set(TABS),
     "symbol.": set(SYMBOLS),
+    "unit.": {"requests", "tokens"},
     "copy.": {"text", "latex"},
     "factors.": {"mha", "gqa", "architecture"},
     "shortcut.": {what for _, what in SHORTCUTS} | {"switch"},

@@ -174,8 +174,12 @@ class CalculatorPage:
         self.settle()
 
     def choose(self, field: str, option: str) -> None:
-        """Choose from a list with the arrow keys."""
+        """Choose from a list with the arrow keys; from the long list of models at once."""
         box = self.box(field)
+        if field == "model":
+            box.select_option(option)
+            self.settle()
+            return
         options, now = box.evaluate(
             """({ options, value }) =>
               [[...options].filter(({ hidden }) => !hidden).map((one) => one.value), value]"""

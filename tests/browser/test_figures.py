@@ -178,7 +178,7 @@ def test_growth_stops_where_the_window_is_marked(live):
     assert heights[: at + 1] == sorted(set(heights[: at + 1]))
     assert set(heights[at:]) == {heights[at]}
     glyphs = live.drawn()["curves"]["glyphs"]
-    (mark,) = [glyph for glyph in glyphs if glyph["type"] == "Segment"]
+    (mark,) = [glyph for glyph in glyphs if glyph["type"] == "Segment" and "top" in glyph["data"]]
     (line,) = [glyph for glyph in glyphs if glyph["field"].get("y") == "bounded"]
     assert mark["data"]["x"] == [line["data"]["x"][line["data"]["tokens"].index("1,024 tokens")]]
     assert "1,024" in mark["data"]["text"][0]
