@@ -51,7 +51,7 @@ def test_latex(formula, symbols, numbers):
     [
         (H * S, "<mi>H</mi><mo>·</mo><mi>s</mi>"),
         (H / D_V, "<mfrac><mrow><mi>H</mi></mrow><mrow><msub><mi>d</mi><mi>v</mi></msub></mrow></mfrac>"),
-        ((H + S) * D, "<mo>(</mo><mi>H</mi><mo>+</mo><mi>s</mi><mo>)</mo><mo>·</mo><mi>d</mi>"),
+        ((H + S) * D, "<mrow><mo>(</mo><mi>H</mi><mo>+</mo><mi>s</mi><mo>)</mo></mrow><mo>·</mo><mi>d</mi>"),
         (symbol("page_size_bytes", 1), "<mi>page_size_bytes</mi>"),
         (symbol("<b>", 1), "<mi>&lt;b&gt;</mi>"),
     ],

@@ -153,7 +153,7 @@ def _text(state: State, control: Control) -> str:
         return short if parse_bytes(short) == value else f"{value:,} B"
     if control.field == "model" and state.scenario.customised:
         return state.model_name
-    return f"{value:,}" if isinstance(value, int) else str(value or "")
+    return f"{value:,}" if isinstance(value, int) else str("" if value is None else value)
 
 
 def _position(control: Control, value: int | str | None) -> int:
