@@ -23,24 +23,6 @@ function passOver(element) {
   }
 }
 
-/** A finger does not hover: where it touches, Bokeh is told of a mouse, which stays until the page moves. */
-function follow(element) {
-  let inner;
-  const tell = (type, { clientX, clientY }) => {
-    const mouse = { clientX, clientY, pointerType: 'mouse', isPrimary: true, bubbles: true, composed: true };
-    inner?.dispatchEvent(new PointerEvent(type, mouse));
-  };
-  const finger = (event) => event.pointerType === 'touch';
-  element.addEventListener('pointerdown', (event) => {
-    if (!finger(event)) return;
-    [inner] = event.composedPath();
-    tell('pointermove', event);
-  });
-  element.addEventListener('pointerout', (event) => finger(event) && event.stopPropagation(), { capture: true });
-  addEventListener('scroll', () => tell('pointerout', { clientX: -1, clientY: -1 }), { passive: true });
-}
-for (const element of document.querySelectorAll('.chart')) follow(element);
-
 /** Apply one patch of Python's to the drawn document. */
 export function patch({ patch, buffers }) {
   drawn.apply_json_patch(patch, buffers);

@@ -58,9 +58,15 @@ HATCHES = {"linear": " ", "bounded": "right_diagonal_line", "constant": "dot"}
 
 
 def variables() -> str:
-    """The style-sheet variables of both themes; site/theme.js chooses one before the first paint."""
+    """The style-sheet variables of both themes; site/theme.js chooses one before the first paint.
+
+    Paper is light.
+    """
     blocks = []
     for name, theme in THEMES.items():
-        lines = " ".join(f"--{key.replace('_', '-')}: {value};" for key, value in asdict(theme).items())
-        blocks.append(f':root[data-theme="{name}"] {{ color-scheme: {name}; {lines} }}')
-    return "\n".join(blocks)
+        blocks.append(f':root[data-theme="{name}"] {{ color-scheme: {name}; {_written(theme)} }}')
+    return "\n".join([*blocks, f"@media print {{ :root[data-theme] {{ {_written(THEMES['light'])} }} }}"])
+
+
+def _written(theme: Theme) -> str:
+    return " ".join(f"--{key.replace('_', '-')}: {value};" for key, value in asdict(theme).items())

@@ -47,6 +47,7 @@ DRAWN = """() => {
     })),
     x_label: figure.below[0]?.axis_label ?? null,
     x_ticks: figure.below[0] ? labels(figure.below[0]) : [],
+    y_ticks: figure.left[0] ? labels(figure.left[0]) : [],
     tick_colour: figure.below[0]?.major_label_text_color?.value
       ?? figure.below[0]?.major_label_text_color ?? null,
   });
