@@ -224,6 +224,7 @@ strip.listen(word);
 how.listen(change, word);
 address.listen((past) => {
   waiting.clear(); // it was meant for the scenario that was left
+  form.leave();
   change('address', past);
 });
 shortcuts.listen({

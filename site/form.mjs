@@ -18,6 +18,11 @@ export function show(form) {
   for (const [field, shown] of Object.entries(form)) controls.get(field).show(shown);
 }
 
+/** The scenario is about to be another one: a box in use no longer keeps what was typed. */
+export function leave() {
+  if (document.activeElement.matches('input[type=text]')) document.activeElement.blur();
+}
+
 /** Say slider values anew, in the present language. */
 export function reword() {
   for (const control of controls.values()) control.describe();
