@@ -7,7 +7,8 @@ const framed = window !== window.top;
 
 let shown = location.search.slice(1); // what the address bar is to say
 let entry; // what the present entry of the history is to keep; undefined while it moves with the address
-let settled = false; // whether the user is done with a box or a list
+let typing = false; // the entry stays as it is until the user is done with the box
+let settled = false; // whether a choice was made since the last entry
 let timer;
 
 /** Start listening; `opened(query)` hears of every address that the user goes back or forward to. */
@@ -15,6 +16,7 @@ export function listen(opened) {
   document.addEventListener('change', ({ target }) => target.type !== 'range' && settle());
   document.addEventListener('input', ({ target }) => {
     settled = false;
+    typing = target.type === 'text';
     if (target.type === 'range') entry = undefined;
   });
   addEventListener('popstate', () => {
@@ -41,6 +43,7 @@ export function follow(query) {
 /** A choice is made: the address that comes of it is worth a way back. */
 export function settle() {
   settled = true;
+  typing = false;
   schedule();
 }
 
@@ -66,5 +69,5 @@ function write() {
   } else if (location.search.slice(1) !== shown) {
     history.replaceState(null, '', at(shown));
   }
-  entry ??= shown;
+  if (!typing) entry = shown;
 }
