@@ -14,7 +14,12 @@ export function listen(words) {
     slider.value = Math.floor((offsetX / slider.clientWidth) * (Number(slider.max) + 1));
     point();
   });
-  for (const end of ['blur', 'pointerleave']) slider.addEventListener(end, () => (said.hidden = true));
+  for (const end of ['blur', 'pointerleave']) {
+    slider.addEventListener(end, () => {
+      said.hidden = true;
+      said.textContent = '';
+    });
+  }
 }
 
 /** The cells are new: as many steps as there are layers. */

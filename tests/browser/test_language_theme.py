@@ -16,7 +16,7 @@ from .watched import origin
 # The same in both languages: numbers with units, dtypes, the languages' names, what engines call things.
 SAME = re.compile(
     r"[\d\W]*(B|KiB|MiB|GiB|Ki|Mi)?[\d\W]*"
-    r"|BF16|FP16|FP32|NVFP4|GiB|GB|TP|Mamba-2|English|中文"
+    r"|BF16|FP16|FP32|NVFP4|MXFP8|GiB|GB|TP|Mamba-2|English|中文"
     r"|vLLM|SGLang|none|align|all|flashmla_kv|flashmla_sparse|fa3|tilelang|aiter|trtllm"
     r"|(groups|per_rank)\.[\w.]+|vLLM [\d.]+ [\w.]+; SGLang [\d.]+ [\w.]+"
 )
