@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from ...caches import MLA, CompressorState, FullAttention, IndexKey, Mamba1, Mamba2, SlidingWindowMLA, State
+from ...caches import MLA, CompressorState, FullAttention, IndexKey, Mamba1, Mamba2, RingBuffer, SlidingWindowMLA, State
 from ...errors import EngineError
 from ...formats import (
     BF16,
@@ -88,7 +88,7 @@ def _check(plan: ModelPlan, storage: Storage, rules: Rules, *, v41: bool) -> Non
     if storage.kv.name in rules.formats_to_come:
         raise EngineError("vllm.format_since", version=rules.name, format=storage.kv.name)
     sparse = {cache for group in plan.groups() if _sparse(group.caches) for cache in group.caches}
-    compressed = any(isinstance(cache, CompressorState) for cache in plan.caches())
+    compressed = any(isinstance(cache, CompressorState | RingBuffer) for cache in plan.caches())
     for cache in plan.caches():
         if cache.kind in UNKNOWN_STATES or (type(cache) not in TYPES and not isinstance(cache, State)):
             raise EngineError("vllm.kind", version=rules.name, kind=cache.kind)
