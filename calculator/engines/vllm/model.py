@@ -2,7 +2,17 @@
 
 from dataclasses import dataclass, replace
 
-from ...caches import MLA, CompressorState, FullAttention, IndexKey, Mamba1, Mamba2, RingBuffer, SlidingWindowMLA, State
+from ...caches import (
+    MLA,
+    CompressorState,
+    FullAttention,
+    IndexKey,
+    Mamba1,
+    Mamba2,
+    RingBuffer,
+    SlidingWindowMLA,
+    State,
+)
 from ...errors import EngineError
 from ...formats import (
     BF16,

@@ -107,7 +107,7 @@ def v4(*layers, **chosen):
         (
             "sglang.window_small",
             V4_LAYERS,
-            {"kv": FP8_V4, "page_size": 256, "available_memory_bytes": 2**24, "max_running_requests": 1},
+            {"kv": FP8_V4, "page_size": 256, "available_memory_bytes": 2**23, "max_running_requests": 1},
         ),
         ("sglang.v4_cap", V41_LAYERS, {"kv": FP8_V4, "page_size": 256, "available_memory_bytes": 2**29}),
         (
@@ -323,13 +323,13 @@ def test_a_window_pool_without_room_for_its_cap_is_named_as_the_file_names_it():
         "disable_radix_cache": True,
     }
     assert RUNNERS["pool_swa"](case, NEW)["error"] == "pool_too_small"
-    flash = {
-        "compress_ratios": [0, 4, 128],
-        "available_bytes": 2**20,
-        "page_size": 256,
-        "max_running_requests": 1,
-    }
-    assert RUNNERS["pool_dsv4"](flash, NEW)["error"] == "pool_too_small"
     unlimited = {"compress_ratios": [0, 4, 128], "available_bytes": MEMORY, "page_size": 256}
+    flash = unlimited | {"available_bytes": 2**20, "max_running_requests": 1}
+    assert RUNNERS["pool_dsv4"](flash, NEW)["error"] == "pool_too_small"
+    tails = unlimited | {"max_running_requests": 1, "swa_prefix_tails": 7}
+    assert RUNNERS["pool_dsv4"](tails, NEW)["swa_prefix_tails"] == 7
+    for version in (OLD, NEW):
+        with pytest.raises(EngineError, match="128"):
+            RUNNERS["pool_dsv4"](unlimited | {"page_size": 64}, version)
     assert RUNNERS["pool_dsv4"](unlimited, NEW)["max_running_requests"] >= 2048
     assert replace(CapOptions(), decode=True, extra_slots=3).decode_slots == 3
