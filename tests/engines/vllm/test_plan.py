@@ -9,6 +9,7 @@ from calculator.caches import (
     CompressorState,
     CrossAttention,
     FullAttention,
+    RingBuffer,
     SinkAttention,
     SparseIndexKey,
 )
@@ -22,7 +23,9 @@ from calculator.formats import (
     FP8_DS_MLA,
     FP8_PER_TOKEN_HEAD,
     FP8_V4,
+    INT4_PER_TOKEN_HEAD,
     NVFP4,
+    NVFP4_DS_MLA,
     TURBOQUANT,
     Storage,
 )
@@ -219,6 +222,9 @@ def test_padding_is_the_difference():
         ([FULL], FP4_E2M1, {}, "fp4_e2m1"),
         ([FULL], FP8_DS_MLA, {}, "fp8_ds_mla"),
         ([LATENT], NVFP4, {}, "nvfp4"),
+        ([LATENT], NVFP4_DS_MLA, {}, "nvfp4_ds_mla"),
+        ([FULL], INT4_PER_TOKEN_HEAD, {}, "int4_per_token_head"),
+        ([RingBuffer(ring_width=512, ring_tokens=8)], FP8, {}, "ring_buffer"),
         ([LATENT], FP8_DS_MLA, {}, "indexer"),
         ([LATENT], FP8_V4, {}, "fp8_v4"),
         ([WINDOW], TURBOQUANT[0], {}, "sliding_window"),
