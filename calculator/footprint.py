@@ -89,7 +89,7 @@ class Footprint:
 
     @cached_property
     def _weights(self) -> tuple[list[tuple[int, Callable[[int], int]]], ...]:
-        """(bytes of a unit in all layers, units at a context) by growth; made once for all points of a curve."""
+        """(bytes of a unit in all layers, units at a context) by growth, made once for many contexts."""
         return tuple(
             [(int(term.layers * term.unit.value), term.cache.units) for term in self._of(growth)]
             for growth in (Growth.LINEAR, Growth.BOUNDED, Growth.CONSTANT)
