@@ -1,4 +1,4 @@
-"""The overview of the types, row by row: growth, ranks, prefix, vLLM's spec and SGLang's pool of every kind."""
+"""The overview of the types, row by row: growth, ranks, prefix, vLLM's specs and SGLang's pool of each kind."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from tests.engines.vllm.shapes import (
 )
 
 GIB = 2**30
-GROUPED = replace(MAMBA, n_groups=8)  # a single group would be copied to every rank
+GROUPED = replace(MAMBA, n_groups=16)  # a single group would be copied to every rank
 STORAGE = Storage(kv=FP8)
 LINEAR, BOUNDED, CONSTANT = Growth.LINEAR, Growth.BOUNDED, Growth.CONSTANT
 
