@@ -1,4 +1,4 @@
-"""The overview of the types, row by row: growth, ranks, prefix, vLLM's specs and SGLang's pool of each kind."""
+"""The overview of the types, row by row: growth, ranks, prefix, vLLM's specs and SGLang's pool."""
 
 from dataclasses import replace
 
