@@ -265,7 +265,7 @@ def _windows(case: Case, version: str) -> Pool:
 
 def _sparse(case: Case, version: str, *, hisparse: bool) -> Pool:
     pool = case.get("index_kpool") or 1
-    tails = case.get("index_kpool_compress") or "max_running_requests_pool" in case
+    tails = case.get("index_kpool_compress", "max_running_requests_pool" in case)
     indexers = Indexers(
         layers=None if hisparse else owners(case, case["layer_num"]),
         pool=pool,

@@ -179,6 +179,10 @@ def test_hisparse_refuses_what_has_no_indexer_or_no_rows_of_its_own():
         assert replace(chosen, device_buffer_size=1).buffer
     with pytest.raises(EngineError, match="needs sparse"):
         hisparse.plan([latent, spec(FULL, packed=True)], chosen, Settings(), rules_of(NEW), GIB)
+    inner = next(one for one in CacheLayout if one.block_outer)
+    settings = Settings(kv_cache_layout=inner, max_model_len=4096)
+    shared = [latent, index, replace(latent, leads_indexer=False)]
+    assert hisparse.plan(shared, chosen, settings, rules_of(NEW), 64 * GIB).num_blocks.value > 0
     outer = next(one for one in CacheLayout if not one.block_outer)
     with pytest.raises(EngineError, match="HiSparse refuses"):
         hisparse.plan([latent, index], chosen, Settings(kv_cache_layout=outer), rules_of(NEW), GIB)
