@@ -15,7 +15,7 @@ UNSAID = {
     *("eagle_draft_num_layers", "minimax_sparse", "qsa", "index_kpool", "attn_dcp_size"),
     *("attention_prefill_backend", "request_cap"),
 }
-QUANTS = {None: None, "NVFP4": "nvfp4", "FP8_PER_TENSOR": "fp8"}
+QUANTS = {None: None, "INT4_PER_TOKEN_HEAD": "int4_per_token_head", "NVFP4": "nvfp4", "FP8_PER_TENSOR": "fp8"}
 
 Expressed = tuple[str, dict[str, object], dict[str, object]]  # id, choices by field, figures by name
 
@@ -39,6 +39,9 @@ def _vllm(
     given: dict[str, Any], expected: dict[str, Any]
 ) -> tuple[dict[str, object], dict[str, object]] | None:
     config = given.get("config", {})
+    # What 0.33.0 chooses where nothing is chosen.
+    chosen = {"max_concurrent_batches": 2, "kv_cache_layout": "LBNHC"}
+    config = {key: value for key, value in config.items() if chosen.get(key) != value}
     if not config.keys() <= {"max_model_len", "max_num_batched_tokens"} or "workers" in given:
         return None
     if expected.get("num_blocks") is None:
@@ -66,7 +69,16 @@ def _vllm(
 
 def _attention(specs: list[dict[str, Any]]) -> dict[str, object] | None:
     """Layers of full attention and windows that differ in nothing else."""
-    known = {"type", "block_size", "num_kv_heads", "head_size", "dtype", "kv_quant_mode", "sliding_window"}
+    known = {
+        "type",
+        "block_size",
+        "num_kv_heads",
+        "head_size",
+        "dtype",
+        "kv_quant_mode",
+        "sliding_window",
+        "attn_backend",
+    }
     if not all(spec.keys() <= known for spec in specs):
         return None
     rows = {
@@ -97,7 +109,7 @@ def _attention(specs: list[dict[str, Any]]) -> dict[str, object] | None:
 
 def _latents(specs: list[dict[str, Any]]) -> dict[str, object] | None:
     """MLA layers of 512 + 64, each with an indexer of 128 or none with one."""
-    known = {"type", "block_size", "num_kv_heads", "head_size", "dtype", "cache_dtype_str"}
+    known = {"type", "block_size", "num_kv_heads", "head_size", "dtype", "cache_dtype_str", "max_tp_shards"}
     if not all(spec["type"] == "MLAAttentionSpec" and spec.keys() <= known for spec in specs):
         return None
     latents = [spec for spec in specs if spec["head_size"] == 576]

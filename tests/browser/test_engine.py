@@ -1,5 +1,7 @@
 """The engine view: engines' figures typed in and read off the page, refusals, logical beside allocated."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -10,7 +12,7 @@ from .calculator_page import CalculatorPage
 from .conftest import origin, watching
 from .test_accessibility import assert_no_violations
 
-CASES = list(expressed())[::2][:20]
+CASES = list(expressed())[::3][:20]
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,7 @@ def test_the_page_shows_the_engines_figures(engine, choices, figures):
 def test_the_cases_are_of_both_engines():
     assert {choices["engine"] for _, choices, _ in CASES} == {"vllm", "sglang"}
     assert len(CASES) == 20
+    assert len({choices["engine_version"] for _, choices, _ in CASES}) == 4
 
 
 def test_logical_shows_no_engine(engine):
@@ -92,3 +95,34 @@ def test_memory_is_typed_with_its_unit(engine):
     assert engine.number("capacity.num_blocks") == 28_672
     engine.type("available_memory_bytes", "56 GiB")
     expect(engine.message("available_memory_bytes")).to_be_empty()
+
+
+def test_the_version_is_switched_and_is_in_the_address(engine):
+    engine.open_tab("engine")
+    engine.set(engine="vllm", kv_cache_dtype="bf16", model="gemma-3-27b", context_tokens="131072")
+    newest = engine.number("capacity.blocks_per_request")
+    engine.set(engine_version="0.22.0")
+    expect(engine.page).to_have_url(re.compile("ev=0.22.0"))
+    assert engine.number("capacity.blocks_per_request") < newest
+    engine.set(engine_version="newest")
+    assert engine.number("capacity.blocks_per_request") == newest
+
+
+def test_what_changed_stands_side_by_side_with_the_rule(engine):
+    engine.set(engine="vllm", kv_cache_dtype="bf16", model="gemma-3-27b", context_tokens="131072")
+    shown = engine.piece("changed")
+    expect(shown).to_contain_text("0.22.0 → 0.33.0")
+    expect(shown).to_contain_text(text("en", "change.steps"))
+    pair = [
+        int(
+            shown.locator(f'[data-kv-changed="figure.blocks_per_request.{side}"]').first.get_attribute(
+                "value"
+            )
+        )
+        for side in ("old", "new")
+    ]
+    assert pair == [11_654, 14_726]
+    assert_no_violations(engine, "what changed")
+    engine.set(engine="sglang", model="llama-3.1-8b", context_tokens="2048")
+    expect(engine.piece("changed")).to_contain_text(text("en", "changed.nothing"))
+    engine.open_tab("engine")
