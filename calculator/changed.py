@@ -51,7 +51,7 @@ STEPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 # Of these no figure of a scenario depends: they are of prefix hits, of host pools and of their transfers.
 BESIDE = frozenset(
     {
-        *("name", "fine_grained_hits", "host_page_bytes", "shared_host_copy"),
+        *("name", "planning", "fine_grained_hits", "host_page_bytes", "shared_host_copy"),
         *("host_value_width", "host_may_be_smaller"),
     }
 )

@@ -1,6 +1,7 @@
 """vLLM's connectors: the unit of each, and the bytes of a whole request.
 
-Source: vLLM 0.22.0 `distributed/kv_transfer/kv_connector/v1`, `v1/kv_offload`, `v1/simple_kv_offload`.
+Since 0.33.0 K and V of a block lie in one page, and NCCL between two servers is gone. Source: vLLM 0.22.0 and
+0.33.0 `distributed/kv_transfer/kv_connector/v1`, `v1/kv_offload`, `v1/simple_kv_offload`.
 """
 
 from collections.abc import Sequence
@@ -59,9 +60,10 @@ def units(
         Layout.FLASH_ATTN,
         Layout.MLA,
     )  # a region then holds whole blocks one after another
-    cross_layer = every // 2 if layout in (Layout.FLASHINFER, Layout.TRITON_ATTN) else every
-    return (
-        Unit(connector=Connector.NIXL, bytes=block.descriptor),
+    halved = layout in (Layout.FLASHINFER, Layout.TRITON_ATTN) and not spec.packed
+    cross_layer = every // 2 if halved else every
+    found = (
+        Unit(connector=Connector.NIXL, bytes=page if spec.packed else block.descriptor),
         Unit(connector=Connector.NIXL_CROSS_LAYER, bytes=cross_layer),
         Unit(connector=Connector.MOONCAKE, bytes=block.descriptor, merged=whole_blocks),
         Unit(connector=Connector.MOONCAKE_STORE, bytes=every),
@@ -76,6 +78,7 @@ def units(
         ),
         Unit(connector=Connector.SIMPLE_OFFLOAD, bytes=every),
     )
+    return tuple(unit for unit in found if unit.connector is not Connector.P2P_NCCL or not spec.packed)
 
 
 def request_bytes(groups: Sequence[Group], num_tokens: int) -> Expression:

@@ -43,3 +43,13 @@ def test_a_whole_request():
     assert request_bytes(group_layers([spec(FULL)] * 32, RULES), 131_072).value == 16 * 2**30
     state = request_bytes(group_layers([spec(GDN)] * 2, RULES), 131_072)
     assert state.value == 2 * 4_268_032
+
+
+def test_since_0_33_0_a_page_is_one_piece_and_nccl_between_servers_is_gone():
+    found = {
+        unit.connector: unit.bytes.value
+        for unit in units(spec(FULL, packed=True), Layout.FLASHINFER, **LLAMA, blocks_per_host_block=4)
+    }
+    assert Connector.P2P_NCCL not in found
+    assert found[Connector.NIXL] == spec(FULL, packed=True).page_size_bytes
+    assert found[Connector.NIXL_CROSS_LAYER] == found[Connector.HF3FS]

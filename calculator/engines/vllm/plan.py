@@ -116,7 +116,7 @@ class Allocation:
                     source=source,
                 ),
             ]
-        utils = f"{made} v1/core/kv_cache_utils.py"
+        planned = f"{made} {self.rules.planning}"
         sums = {"bytes_per_block": self.bytes_per_block, "request_bytes": self.request_bytes}
         if self.pool is not None and self.groups:
             sums |= {
@@ -126,7 +126,7 @@ class Allocation:
                 "whole_requests": self.pool.whole_requests,
             }
         return lines + [
-            Derivation(quantity=f"vllm.{name}", expression=expression, source=utils)
+            Derivation(quantity=f"vllm.{name}", expression=expression, source=planned)
             for name, expression in sums.items()
         ]
 

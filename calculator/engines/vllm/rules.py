@@ -23,6 +23,7 @@ class Rules:
     """One version: its numbers and sets, and functions where formulas differ."""
 
     name: str
+    planning: str  # the file that groups layers and counts blocks
     # Batches under way at once: a window keeps its own tokens beside all of theirs.
     batches_in_flight: Callable[[Settings], int]
     # Ranks that share the tokens of a request.
@@ -106,6 +107,7 @@ def _in_blocks(groups: Sequence[tuple[Expression, Expression]]) -> Expression:
 RULES: Mapping[str, Rules] = {
     "0.22.0": Rules(
         name="0.22.0",
+        planning="v1/core/kv_cache_utils.py",
         batches_in_flight=_one,
         context_shards=_all_context_ranks,
         states_beside_shards=False,
@@ -130,6 +132,7 @@ RULES: Mapping[str, Rules] = {
     ),
     "0.33.0": Rules(
         name="0.33.0",
+        planning="v1/core/kv_cache_planning.py",
         batches_in_flight=_batches,
         context_shards=_decode_ranks,
         states_beside_shards=True,
