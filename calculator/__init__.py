@@ -5,8 +5,9 @@
 70272
 """
 
+from .comparison import Compared, comparison
 from .errors import CalculatorError, ConfigError, FieldError, LimitError
-from .estimate import Estimate, comparison, estimate
+from .estimate import Estimate, estimate
 from .hf_config import read_config
 from .model import LayerGroup, ModelPlan
 from .scenario import Scenario, open_address
@@ -14,6 +15,7 @@ from .shape import Shape
 
 __all__ = [
     "CalculatorError",
+    "Compared",
     "ConfigError",
     "Estimate",
     "FieldError",

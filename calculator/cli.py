@@ -12,6 +12,7 @@ from .allocation import DIFFERENCE, Allocated
 from .catalogue import writing
 from .changed import comparisons
 from .check import check
+from .comparison import comparison, comparison_json
 from .engine_view import engine_views
 from .errors import CalculatorError, FieldError
 from .estimate import Estimate, estimate
@@ -23,6 +24,10 @@ from .locales import LANGUAGES, text
 from .scenario import Scenario, open_address
 from .serving import VERSIONS, Serving
 from .units import exact, human
+
+COMPARISON = ("compare_tokens", "compared", "pins")
+_SHOWN = {"model": "ID", "config": "FILE", "layers": "TEXT", "overrides": "TEXT", "own_name": "TEXT"}
+_SHOWN |= {"compared": "ID,ID", "pins": "TEXT"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,6 +66,8 @@ def _run(options: argparse.Namespace) -> int:
         return _plan(options)
     if options.command == "changed":
         return _changed(options)
+    if options.command == "compare":
+        return _compare(options)
     return _estimate(options)
 
 
@@ -101,21 +108,25 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--date", metavar="YYYY-MM-DD", help=text("en", "cli.entry_date"))
     for name, key in (("estimate", "cli.estimate"), ("changed", "cli.changed")):
         _add_scenario(commands.add_parser(name, help=text("en", key)))
+    _add_scenario(commands.add_parser("compare", help=text("en", "cli.compare")), *COMPARISON)
     return parser
 
 
-def _add_scenario(answer: argparse.ArgumentParser) -> None:
-    """The options of a command that is about a scenario."""
+def _add_scenario(answer: argparse.ArgumentParser, *more: str) -> None:
+    """The options of a command that is about a scenario; `more` are fields of its view."""
     answer.add_argument("--address", default="", help=text("en", "cli.address"))
     answer.add_argument("--json", action="store_true", help=text("en", "cli.json"))
-    for name, item in FIELDS.items():
-        if name not in VIEW_FIELDS:
-            rule = item.rule
-            shown = "{" + ",".join(rule.options) + "}" if isinstance(rule, Choice) else "N"
-            answer.add_argument(
-                f"--{name.replace('_', '-')}", metavar=shown, dest=name, help=text("en", f"field.{name}")
-            )
-    answer.add_argument("--units", metavar="{GiB,GB}", dest="units", help=text("en", "field.units"))
+    for name in FIELDS:
+        if name not in VIEW_FIELDS or name in ("units", *more):
+            _add_field(answer, name)
+
+
+def _add_field(command: argparse.ArgumentParser, name: str) -> None:
+    rule = FIELDS[name].rule
+    shown = "{" + ",".join(rule.options) + "}" if type(rule) is Choice else _SHOWN.get(name, "N")
+    option = f"--{name.replace('_', '-')}"
+    read = Path if name == "config" else str
+    command.add_argument(option, metavar=shown, dest=name, type=read, help=text("en", f"field.{name}"))
 
 
 def _models() -> int:
@@ -170,6 +181,25 @@ def _check(path: Path, configs: Path | None) -> int:
     passed, total = report.cases.total() - report.failed.total(), report.cases.total()
     print(f"{report.engine} {report.version}: {passed} of {total} cases of {path}")
     return int(passed < total)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    """One line for each model: name, bytes per token, windows, states, total."""
+    scenario = _scenario(options)
+    if options.json:
+        print(json.dumps(comparison_json(scenario), ensure_ascii=False))
+        return 0
+    found = comparison(scenario)
+    names = {one.key: one.name or text(options.language, "compare.this") for one in found}
+    width = max(map(len, names.values()), default=0)
+    for one in found:
+        if one.weighed is None or one.parts is None:
+            print(f"{names[one.key]:{width}}  {one.refusal and one.refusal.message(options.language)}")
+        else:
+            rates = (one.weighed.bytes_per_token, one.weighed.bounded_bytes, one.weighed.constant_bytes)
+            cells = (f"{exact(amount):>18}" for amount in (*rates, one.parts.total))
+            print(f"{names[one.key]:{width}}{''.join(cells)}  {human(one.parts.total, scenario.units)}")
+    return 0
 
 
 def _estimate(options: argparse.Namespace) -> int:

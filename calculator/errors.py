@@ -2,6 +2,7 @@
 
 CalculatorError
 ├── FieldError        a value outside its field's rules: names field, value, bound and what to do
+│   └── RefusedConfigError   the value is a configuration, refused by a ConfigError
 ├── LimitError        legal values whose product leaves the exact range (2^53 bytes)
 ├── ConfigError       a config.json that is not fully understood: names the key and what to do
 └── EngineError       an engine refuses this: the sentence gives the engine's reason
@@ -50,6 +51,18 @@ class ConfigError(CalculatorError):
     def __init__(self, key: str, *, field: str, **values: object) -> None:
         self.field = field
         super().__init__(key, field=field, **values)
+
+
+class RefusedConfigError(FieldError):
+    """The configuration given for `field` was refused: the sentence is that of `reason`."""
+
+    def __init__(self, field: str, value: object, reason: ConfigError) -> None:
+        self.reason = reason
+        super().__init__(reason.key, field=field, value=value)
+
+    def message(self, language: str) -> str:
+        """The importer's sentence, which names the key to look at."""
+        return self.reason.message(language)
 
 
 class EngineError(CalculatorError):

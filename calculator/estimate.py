@@ -1,22 +1,19 @@
 """All that is said about a scenario. The page, the command line and the library only show this."""
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
-from . import catalogue
 from .allocation import DIFFERENCE, Allocated, Sentence, allocate
-from .caches import Growth
-from .errors import EngineError, FieldError, LimitError
+from .caches import ChunkedLocal, Growth
+from .errors import EngineError, LimitError
 from .explain import Derivation
 from .factors import Factor, factors
-from .footprint import QUANTITIES, Amounts, Footprint, Parts, footprint
-from .formats import Storage
+from .footprint import EXACT_LIMIT, QUANTITIES, Amounts, Footprint, Parts, footprint
 from .model import ModelPlan
 from .scenario import Scenario
 from .units import number_json
 
 SCHEMA = 1
-EXACT_LIMIT = 2**53  # below this the integers of JSON and JavaScript are exact
 TP_SIZES = (1, 2, 4, 8, 16)
 ARITHMETIC = "stored elements × bytes, no rounding"
 
@@ -99,12 +96,22 @@ class Estimate:
         rank, sequences = self.rank, self.scenario.num_sequences
         return [rank.parts(context, sequences) for context in contexts]
 
+    def held_curve(self, contexts: list[int]) -> list[Parts]:
+        """The same, but of what is held while the last token is decoded: the engine's blocks, or tokens."""
+        held = self.allocated.held if self.allocated else self.rank.held
+        return [held(context).times(self.scenario.num_sequences) for context in contexts]
+
+    def held_steps(self) -> frozenset[int]:
+        """Tokens after which what is held goes up by a block, or down by a chunk."""
+        chunks = (held.attention_chunk_size for held in self.plan.caches() if isinstance(held, ChunkedLocal))
+        return frozenset((*chunks, *(self.allocated.steps if self.allocated else ())))
+
     def factors(self) -> tuple[Factor, ...]:
         """Where the size of one request at the context comes from: heads, architecture, format.
 
         A model changed on the sliders has no published number of query heads.
         """
-        config = None if self.scenario.customised else catalogue.entry(self.scenario.model).config
+        config = None if self.scenario.customised else self.scenario.published
         return factors(self.plan, config, self.scenario.storage, self.scenario.context_tokens)
 
     def derivations(self) -> list[Derivation]:
@@ -209,11 +216,7 @@ def estimate(scenario: Scenario) -> Estimate:
         LimitError: 2^53 bytes or more.
     """
     answer = _answer(scenario)
-    for held in answer.plan.caches():
-        if not held.accepts(scenario.storage):
-            raise FieldError(
-                "error.format", field="kv_cache_dtype", value=scenario.kv_cache_dtype, kind=held.kind
-            )
+    scenario.check_format(answer.plan)
     # No rank holds more than the whole model: if these are exact, all are.
     largest = max(getattr(answer.whole_model, name).value for name in QUANTITIES)
     if largest >= EXACT_LIMIT:
@@ -227,33 +230,6 @@ def _answer(scenario: Scenario) -> Estimate:
         return Estimate(scenario=scenario, plan=plan, allocated=allocate(scenario, plan))
     except EngineError as refusal:
         return Estimate(scenario=scenario, plan=plan, refusal=refusal)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """One bar: a catalogue model and the bytes of one request, whole model."""
-
-    model: str
-    parts: Parts
-
-
-def comparison(scenario: Scenario, models: tuple[str, ...] = catalogue.FLAGSHIPS) -> list[Compared]:
-    """`models` in the scenario's formats at its `compare_tokens`, one sequence, smallest first.
-
-    A model whose caches cannot be written in them is left out.
-    """
-    bars = [
-        Compared(model=model, parts=_weighed(model, scenario.storage).parts(scenario.compare_tokens))
-        for model in models
-        if all(cache.accepts(scenario.storage) for cache in catalogue.plan(model).caches())
-    ]
-    return sorted(bars, key=lambda bar: bar.parts.total)
-
-
-@cache
-def _weighed(model: str, storage: Storage) -> Footprint:
-    """A whole catalogue model, weighed once: the bars are drawn at every move of a slider."""
-    return footprint(catalogue.plan(model), storage, 1)
 
 
 def _amounts_json(amounts: Amounts) -> dict[str, object]:

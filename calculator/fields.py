@@ -7,7 +7,7 @@ read from it.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from . import catalogue
 from .caches import MLA, ChunkedLocal, FullAttention, GatedDeltaNet, IndexKey, Mamba2, SlidingWindow, bounds
@@ -15,17 +15,40 @@ from .engines import sglang, vllm
 from .errors import FieldError
 from .formats import KV_FORMATS, STATE_FORMATS
 from .locales import LANGUAGES
+from .own import Described, Imported, Members, Name, Pinned, Replaced
 from .serving import AUTO, NEWEST, OF_ENGINE
 from .shape import MAX_LAYERS, Architecture, Interleave
 from .units import SYSTEMS, parse_bytes, parse_count
 
 MAX_TOKENS = 2**27
 MAX_MEMORY = 2**50
-TABS = ("layers", "ranks", "factors", "engine", "changed", "derivation", "data")
+TABS = ("layers", "own", "compare", "ranks", "factors", "engine", "changed", "derivation", "data")
+
+
+class Rule(Protocol):
+    """What a field takes, and how its value is written into an address."""
+
+    @property
+    def words(self) -> str:
+        """The legal values, as the README lists them."""
+
+    def parse(self, name: str, given: object) -> Any:
+        """The value of the field `name` from what was typed. Raises FieldError."""
+
+    def written(self, value: Any) -> str:
+        """The value in an address; `parse` reads it back."""
+
+
+class Plain:
+    """A rule whose values are written as they are."""
+
+    def written(self, value: object) -> str:
+        """As text."""
+        return str(value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Whole:
+class Whole(Plain):
     """A whole number in [lowest, highest]; text may use separators and K, Ki, M, Mi."""
 
     lowest: int
@@ -61,7 +84,7 @@ class Memory(Whole):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class Share(Plain):
     """A decimal number up to 1; 0 leaves it to the engine."""
 
     words = "0 to 1, up to four decimals"
@@ -77,7 +100,7 @@ class Share:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class Choice(Plain):
     """One of `options`."""
 
     options: tuple[str, ...]
@@ -113,7 +136,7 @@ class Field:
 
     name: str
     key: str
-    rule: Whole | Share | Choice
+    rule: Rule
     of_shape: bool = False
     of_serving: bool = False
 
@@ -127,7 +150,7 @@ def _chosen(name: str, key: str, options: Iterable[str], of_shape: bool = False)
     return Field(name=name, key=key, rule=Choice(options=tuple(options)), of_shape=of_shape)
 
 
-def _served(name: str, key: str, rule: Whole | Share | Choice) -> Field:
+def _served(name: str, key: str, rule: Rule) -> Field:
     return Field(name=name, key=key, rule=rule, of_serving=True)
 
 
@@ -152,6 +175,10 @@ def _serving() -> Iterator[Field]:
 
 def _table() -> Iterator[Field]:
     yield Field(name="model", key="m", rule=CatalogueId(options=catalogue.ids()))
+    yield Field(name="config", key="c", rule=Imported())
+    yield Field(name="layers", key="l", rule=Described())
+    yield Field(name="overrides", key="o", rule=Replaced())
+    yield Field(name="own_name", key="nm", rule=Name())
     yield _chosen("architecture", "a", Architecture, of_shape=True)
     yield Field(name="num_layers", key="L", rule=Whole(lowest=1, highest=MAX_LAYERS), of_shape=True)
     yield _sized("num_kv_heads", "h", FullAttention)
@@ -186,8 +213,11 @@ def _table() -> Iterator[Field]:
     yield Field(name="context_tokens", key="t", rule=Whole(lowest=1, highest=MAX_TOKENS))
     yield Field(name="num_sequences", key="n", rule=Whole(lowest=1, highest=1_000_000))
     yield Field(name="compare_tokens", key="ct", rule=Whole(lowest=1, highest=MAX_TOKENS))
+    yield Field(name="compared", key="x", rule=Members())
+    yield Field(name="pins", key="p", rule=Pinned())
     yield _chosen("units", "u", SYSTEMS)
     yield _chosen("axes", "ax", ("log", "linear"))
+    yield _chosen("growth", "gr", ("bound", "held"))
     yield _chosen("language", "lang", ("auto", *LANGUAGES))
     yield _chosen("theme", "theme", ("auto", "light", "dark"))
     yield _chosen("tab", "tab", TABS)
@@ -195,7 +225,7 @@ def _table() -> Iterator[Field]:
 
 FIELDS: Mapping[str, Field] = {item.name: item for item in _table()}
 # How it is shown, not what it is.
-VIEW_FIELDS = ("compare_tokens", "units", "axes", "language", "theme", "tab")
+VIEW_FIELDS = ("compare_tokens", "compared", "pins", "units", "axes", "growth", "language", "theme", "tab")
 
 
 def parse(name: str, given: object) -> Any:

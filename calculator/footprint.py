@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .caches import Cache, Growth
+from .errors import LimitError
 from .explain import Expression, symbol, total
 from .formats import Storage
 from .model import ModelPlan
@@ -56,6 +57,14 @@ class Parts:
         """All of them."""
         return self.linear + self.bounded + self.constant
 
+    def times(self, sequences: int) -> "Parts":
+        """The parts of so many requests."""
+        return Parts(
+            linear=self.linear * sequences,
+            bounded=self.bounded * sequences,
+            constant=self.constant * sequences,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Amounts:
@@ -69,6 +78,20 @@ class Amounts:
     bounded_bytes: Expression
     constant_bytes: Expression
     total_bytes: Expression
+
+
+EXACT_LIMIT = 2**53  # below this the integers of JSON and JavaScript are exact
+
+
+def check_exact(parts: Parts) -> Parts:
+    """`parts`, if their sum is exact in JSON.
+
+    Raises:
+        LimitError: 2^53 bytes or more.
+    """
+    if parts.total >= EXACT_LIMIT:
+        raise LimitError("error.limit", value=parts.total, highest=EXACT_LIMIT)
+    return parts
 
 
 QUANTITIES = ("bytes_per_token", "bounded_bytes", "constant_bytes", "total_bytes")
@@ -94,6 +117,13 @@ class Footprint:
             [(int(term.layers * term.unit.value), term.cache.units) for term in self._of(growth)]
             for growth in (Growth.LINEAR, Growth.BOUNDED, Growth.CONSTANT)
         )
+
+    def held(self, context: int) -> Parts:
+        """Bytes that a request holds while the last of its `context` tokens is decoded."""
+        sums = dict.fromkeys(Growth, 0)
+        for term in self.terms:
+            sums[term.cache.growth] += int(term.layers * term.unit.value) * term.cache.held(context)
+        return Parts(linear=sums[Growth.LINEAR], bounded=sums[Growth.BOUNDED], constant=sums[Growth.CONSTANT])
 
     def amounts(self, context: int, sequences: int) -> Amounts:
         """The four figures for `sequences` requests of `context` tokens."""

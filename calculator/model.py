@@ -1,7 +1,7 @@
 """A model as the calculator sees it: which caches each layer holds, and where every number came from."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
 
@@ -53,6 +53,11 @@ class ModelPlan:
     def caches(self) -> Iterator[Cache]:
         """Every different cache once per layer group that holds it."""
         return (cache for group in self.groups() for cache in group.caches)
+
+
+def sizes(cache: Cache) -> dict[str, int]:
+    """The whole numbers that a cache was made of."""
+    return {item.name: getattr(cache, item.name) for item in fields(cache) if item.metadata.get("bounds")}
 
 
 def ranges(indices: Iterable[int]) -> str:

@@ -1,26 +1,19 @@
 """A plan for people and as JSON: what each layer stores, how that grows, and where its numbers are from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 
 from .caches import Cache
 from .errors import LimitError
 from .explain import Number
-from .footprint import QUANTITIES, footprint
+from .footprint import EXACT_LIMIT, QUANTITIES, footprint
 from .formats import Storage
 from .locales import text
-from .model import ModelPlan, ranges
+from .model import ModelPlan, ranges, sizes
 from .units import exact, human, number_json
 
 SCHEMA = 1
-HIGHEST = 2**53  # below this the integers of JSON and JavaScript are exact
 STORAGE = Storage()
 FIGURES = QUANTITIES[:3]  # those of one request, whatever its context
-
-
-def sizes(cache: Cache) -> dict[str, int]:
-    """The whole numbers that a cache was made of."""
-    return {item.name: getattr(cache, item.name) for item in fields(cache) if item.metadata.get("bounds")}
 
 
 def figures(plan: ModelPlan, storage: Storage = STORAGE) -> dict[str, Number]:
@@ -32,8 +25,8 @@ def figures(plan: ModelPlan, storage: Storage = STORAGE) -> dict[str, Number]:
     amounts = footprint(plan, storage, 1).amounts(1, 1)
     found = {name: getattr(amounts, name).value for name in FIGURES}
     largest = max(found.values())
-    if largest >= HIGHEST:
-        raise LimitError("error.limit", value=int(largest), highest=HIGHEST)
+    if largest >= EXACT_LIMIT:
+        raise LimitError("error.limit", value=int(largest), highest=EXACT_LIMIT)
     return found
 
 

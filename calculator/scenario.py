@@ -1,17 +1,19 @@
 """Everything the user chose, and its two forms: an address and a JSON object."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from . import catalogue
+from . import catalogue, layer_text
 from .caches import MLA, bounds
 from .errors import FieldError
 from .fields import FIELDS, TABS, VIEW_FIELDS, parse
 from .formats import FORMATS, KV_FORMATS, STATE_FORMATS, Storage
 from .model import ModelPlan
+from .own import own_plan
 from .serving import Serving
 from .shape import Shape, shape_of
 
@@ -19,10 +21,18 @@ ADDRESS_VERSION = "1"
 DEFAULT_MODEL = "deepseek-v3"
 
 
-@cache
+MODEL_FIELDS = ("model", "config", "layers", "overrides")
+
+
+@lru_cache(256)
+def own_shape(model: str, config: str, layers: str, replaced: str) -> Shape | None:
+    """A model on the sliders, before anyone moves them."""
+    return shape_of(own_plan(model, config, layers, replaced))
+
+
 def catalogue_shape(model: str) -> Shape | None:
     """A catalogue model on the sliders."""
-    return shape_of(catalogue.plan(model))
+    return own_shape(model, "", "", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +40,11 @@ class Scenario:
     """One choice of everything. Fields hold legal values; `changed` is the way to another scenario."""
 
     model: str = DEFAULT_MODEL
+    # Instead of the catalogue's: an imported configuration or layers in text (calculator.own), and its name.
+    config: str = ""
+    layers: str = ""
+    overrides: str = ""  # numbers of either that were replaced
+    own_name: str = ""
     # The model on the sliders; None for a model that the sliders cannot say.
     shape: Shape | None = field(default_factory=lambda: catalogue_shape(DEFAULT_MODEL))
     kv_cache_dtype: str = KV_FORMATS[0]
@@ -39,27 +54,62 @@ class Scenario:
     context_tokens: int = 100_000
     num_sequences: int = 1
     compare_tokens: int = 100_000
+    compared: str = ",".join(catalogue.FLAGSHIPS)
+    pins: str = ""
     units: str = "GiB"
     axes: str = "log"
+    growth: str = "bound"  # the curves: what a request may take, or what it holds at the moment
     language: str = "auto"
     theme: str = "auto"
     tab: str = TABS[0]
 
     @property
+    def own(self) -> bool:
+        """Whether the model is not one of the catalogue."""
+        return bool(self.config or self.layers)
+
+    @property
+    def published(self) -> Mapping[str, object] | None:
+        """The configuration that the model was read from; None for layers described by hand."""
+        if self.own:
+            return json.loads(self.config) if self.config else None
+        return catalogue.entry(self.model).config
+
+    @property
     def customised(self) -> bool:
         """Whether a number of the model was changed: it is then "custom, from <model>"."""
-        return self.shape != catalogue_shape(self.model)
+        return bool(self.overrides) or self._moved
+
+    @property
+    def _moved(self) -> bool:
+        """Whether a slider stands elsewhere than at the model's number."""
+        return self.shape != self._shape()
+
+    def _shape(self) -> Shape | None:
+        return own_shape(self.model, self.config, self.layers, self.overrides)
 
     @property
     def storage(self) -> Storage:
         """The formats of keys, values and latents, and of states."""
         return Storage(kv=FORMATS[self.kv_cache_dtype], recurrent=FORMATS[self.state_dtype])
 
+    def check_format(self, plan: ModelPlan) -> None:
+        """Raises FieldError for a plan with a cache that cannot be written in the chosen formats."""
+        for held in plan.caches():
+            if not held.accepts(self.storage):
+                raise FieldError(
+                    "error.format", field="kv_cache_dtype", value=self.kv_cache_dtype, kind=held.kind
+                )
+
     def plan(self) -> ModelPlan:
         """The layers of the model as chosen. Raises FieldError where numbers do not go together."""
-        if self.shape is None or not self.customised:
-            return catalogue.plan(self.model)
+        if self.shape is None or not self._moved:
+            return own_plan(self.model, self.config, self.layers, self.overrides)
         return self.shape.plan()
+
+    def unreplaced(self) -> ModelPlan:
+        """The plan in whose groups `overrides` counts."""
+        return self.plan() if self._moved else own_plan(self.model, self.config, self.layers, "")
 
     def value(self, name: str) -> Any:
         """The value of a field of `FIELDS`, or None where the model does not have it."""
@@ -71,14 +121,14 @@ class Scenario:
     def changed(self, values: Mapping[str, object]) -> "Scenario":
         """This scenario with `values`, typed text or numbers by field name. A new model brings its own shape.
 
+        A catalogue model, a configuration and layers in text take each other's place. A number that is
+        replaced where sliders were moved makes layers in text of them first.
+
         `latent_width` stands for kv_lora_rank: the rank follows, the rope key stays.
         Raises FieldError for the first value that its rule, or another value, does not allow.
         """
         parsed = {name: parse(name, given) for name, given in values.items()}
-        scenario = self
-        if "model" in parsed:
-            model = parsed.pop("model")
-            scenario = replace(scenario, model=model, shape=catalogue_shape(model))
+        scenario = self._on({name: parsed.pop(name) for name in MODEL_FIELDS if name in parsed})
         shape = scenario.shape or Shape()
         width = parsed.pop("latent_width", None)
         own = {name: parsed.pop(name) for name in list(parsed) if FIELDS[name].of_shape}
@@ -92,21 +142,53 @@ class Scenario:
         scenario.plan()
         return scenario
 
+    def _on(self, given: Mapping[str, str]) -> "Scenario":
+        """This scenario with another model, or with other numbers replaced in its own."""
+        if not given:
+            return self
+        kept = given.keys() == {"overrides"}
+        if kept and self._moved:  # the sliders' numbers must not be lost: they become the layers
+            return self.as_layers().changed(given)
+        config = given.get("config", self.config if kept else "")
+        layers = given.get("layers", self.layers if kept else "")
+        model = given.get("model", DEFAULT_MODEL if config or layers else self.model)
+        replaced = given.get("overrides", "")
+        return replace(
+            self,
+            model=model,
+            config=config,
+            layers=layers,
+            overrides=replaced,
+            own_name=self.own_name if kept else "",
+            shape=own_shape(model, config, layers, replaced),
+        )
+
+    def as_layers(self) -> "Scenario":
+        """The same layers, described in text."""
+        fixed = Scenario().changed({"layers": layer_text.write(self.plan().layers)})
+        return replace(
+            self,
+            model=fixed.model,
+            config="",
+            layers=fixed.layers,
+            overrides="",
+            shape=fixed.shape,
+        )
+
     def address(self) -> str:
         """The query of a link: the version, the model and one key per field that differs from the default."""
-        pairs = [("v", ADDRESS_VERSION), ("m", self.model)]
-        start = Scenario(model=self.model, shape=catalogue_shape(self.model))
+        pairs = [("v", ADDRESS_VERSION)]
+        start = Scenario(shape=self._shape())
         for name, item in FIELDS.items():
-            if name != "model" and self.value(name) != start.value(name):
-                pairs.append((item.key, str(self.value(name))))
-        return urlencode(pairs)
+            value = self.value(name)
+            if value != start.value(name) or (name == "model" and not self.own):
+                pairs.append((item.key, item.rule.written(value)))
+        return urlencode(pairs, safe="*(),/=")
 
     def as_json(self) -> dict[str, object]:
         """What the numbers depend on: every field but how they are shown."""
-        return {
-            "custom": self.customised,
-            **{name: self.value(name) for name in FIELDS if name not in VIEW_FIELDS},
-        }
+        values = {name: self.value(name) for name in FIELDS if name not in VIEW_FIELDS}
+        return {"custom": self.customised, **values, "model": None if self.own else self.model}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +221,7 @@ def open_address(query: str) -> Opened:
             break
         except FieldError as error:  # legal numbers that do not go together
             problems.append(error)
+            values.pop(error.field, None)
             _take_nearest(values, error)
     unknown = tuple(key for key in given if key not in names)
     return Opened(scenario=scenario, problems=tuple(problems), unknown=unknown)

@@ -1,9 +1,11 @@
 // The page: reads the address, starts the worker, shows what it answers, writes the address back.
 import * as address from './address.mjs';
 import * as charts from './charts.mjs';
+import * as compare from './compare.mjs';
 import { copy } from './copy.mjs';
 import * as form from './form.mjs';
 import * as how from './how.mjs';
+import * as own from './own.mjs';
 import * as shortcuts from './shortcuts.mjs';
 import * as strip from './strip.mjs';
 import * as tabs from './tabs.mjs';
@@ -42,6 +44,7 @@ function reword() {
   for (const element of document.querySelectorAll('[data-text]')) element.textContent = word(element.dataset.text);
   for (const element of document.querySelectorAll('[data-name]')) element.setAttribute('aria-label', word(element.dataset.name));
   form.reword();
+  own.reword();
   say(status.key, status.values);
 }
 
@@ -94,6 +97,8 @@ function show(page) {
   fill(page.pieces);
   strip.refresh();
   form.show(page.form);
+  own.show(page.own);
+  compare.refresh();
   if (!ahead('tab')) tabs.show(page.tab);
   describe(page.summary);
   document.title = `${page.title} · ${word('shell.title')}`;
@@ -222,6 +227,8 @@ tabs.listen((field, text) => {
 });
 strip.listen(word);
 how.listen(change, word);
+own.listen(change, word);
+compare.listen(change, word);
 address.listen((past) => {
   waiting.clear(); // it was meant for the scenario that was left
   form.leave();

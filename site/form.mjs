@@ -1,13 +1,16 @@
 // The controls: native inputs, linked to each other here and to Python by field name.
 // A slider and its box never wait for Python; what Python answers is shown unless the user is already further.
 
+import { Picker } from './picker.mjs';
+
 const controls = new Map();
 
 /** Start listening. `changed(field, text)` hears of every move and keystroke; `ahead(field)` tells whether the user
  * has changed the field since Python's answer; `word(key)` is a sentence in the present language. */
 export function listen(changed, ahead, word) {
   for (const element of document.querySelectorAll('[data-kv-control]')) {
-    const control = new Control(element, changed, ahead, word);
+    const kind = element.matches('.picker') ? ModelControl : Control;
+    const control = new kind(element, changed, ahead, word);
     controls.set(control.field, control);
   }
   for (const form of document.forms) form.addEventListener('submit', (event) => event.preventDefault());
@@ -26,6 +29,23 @@ export function leave() {
 /** Say slider values anew, in the present language. */
 export function reword() {
   for (const control of controls.values()) control.describe();
+}
+
+/** The model: a picker in place of a box. */
+class ModelControl {
+  constructor(element, changed, ahead, word) {
+    this.field = element.dataset.kvControl;
+    this.message = element.querySelector('.message');
+    this.ahead = ahead;
+    this.picker = new Picker(element, (id) => changed(this.field, id), word);
+  }
+
+  show({ text, message }) {
+    this.message.textContent = message;
+    if (!this.ahead(this.field)) this.picker.show(text);
+  }
+
+  describe() {}
 }
 
 class Control {

@@ -1,14 +1,17 @@
 """Strategies built from the project's own tables, so a new kind, format or field is covered by itself."""
 
+import json
 from dataclasses import fields, replace
 
 from hypothesis import strategies as st
 
-from calculator.caches import Cache
+from calculator import catalogue, layer_text
+from calculator.caches import KINDS, Cache
 from calculator.errors import FieldError
 from calculator.fields import FIELDS, Share, Whole
 from calculator.formats import FORMATS, KV_FORMATS, PLAIN, Storage
-from calculator.scenario import DEFAULT_MODEL, Scenario, catalogue_shape
+from calculator.own import PRESENT, Described, Imported, Members, Name, Pinned, Replaced
+from calculator.scenario import DEFAULT_MODEL, MODEL_FIELDS, Scenario, catalogue_shape
 from calculator.serving import Serving
 from calculator.shape import Shape
 
@@ -31,9 +34,39 @@ def caches(kind: type[Cache]) -> st.SearchStrategy[Cache]:
     return st.builds(made, **{name: within(*bounds) for name, bounds in kind.sized()})
 
 
+def _imported(config: dict[str, object]) -> str:
+    return FIELDS["config"].rule.parse("config", json.dumps(config))
+
+
+any_layers = st.lists(
+    st.lists(st.sampled_from(list(KINDS.values())).flatmap(caches), max_size=2).map(tuple),
+    min_size=1,
+    max_size=3,
+)
+layer_texts = st.builds(
+    lambda sorts, times: layer_text.write((sorts * times)[:60]), any_layers, st.integers(1, 20)
+)
+names = st.text(alphabet=st.characters(exclude_categories=["C", "Z"]), max_size=20)
+# Of the rules in calculator.own: canonical text.
+_TEXTS: dict[type, st.SearchStrategy[str]] = {
+    Imported: st.sampled_from(
+        ["", *(_imported(catalogue.entry(model).config) for model in catalogue.ids()[::9])]
+    ),
+    Described: st.one_of(st.just(""), layer_texts),
+    Replaced: st.just(""),  # a place is one of a certain plan
+    Name: names,
+    Members: st.lists(st.sampled_from([*catalogue.ids(), PRESENT]), max_size=20, unique=True).map(",".join),
+    Pinned: st.lists(st.tuples(names, layer_texts), max_size=3).map(
+        lambda pairs: FIELDS["pins"].rule.parse("pins", json.dumps(pairs))
+    ),
+}
+
+
 def values(name: str) -> st.SearchStrategy[object]:
     """Any legal value of a scenario's field."""
     rule = FIELDS[name].rule
+    if type(rule) in _TEXTS:
+        return _TEXTS[type(rule)]
     if isinstance(rule, Share):
         return st.integers(0, 10**4).map(lambda part: part / 10**4)
     return within(rule.lowest, rule.highest) if isinstance(rule, Whole) else st.sampled_from(rule.options)
@@ -68,14 +101,22 @@ shapes = st.fixed_dictionaries({name: values(name) for name, item in FIELDS.item
     _shape
 )
 _own = {item.name for item in fields(Scenario)} & FIELDS.keys()
-_chosen = {name: values(name) for name in sorted(_own - {"model"})}
+_chosen = {name: values(name) for name in sorted(_own.difference(MODEL_FIELDS, ["own_name"]))}
 _custom = st.builds(Scenario, model=values("model"), shape=shapes, **_chosen)
 _published = st.builds(
     lambda model, **chosen: Scenario(model=model, shape=catalogue_shape(model), **chosen),
     model=values("model"),
     **_chosen,
 )
-scenarios = st.one_of(st.just(Scenario(model=DEFAULT_MODEL)), _published, _custom).map(_suited)
+_field = st.shared(st.sampled_from(["config", "layers"]), key="own model")
+_own_models = st.builds(
+    lambda scenario, field, text, name: scenario.changed({field: text, "own_name": name}),
+    _published,
+    _field,
+    _field.flatmap(values),
+    names,
+)
+scenarios = st.one_of(st.just(Scenario(model=DEFAULT_MODEL)), _published, _custom, _own_models).map(_suited)
 _settings = st.fixed_dictionaries(
     {name: values(name) for name, item in FIELDS.items() if item.of_serving and name != "engine_version"}
 )

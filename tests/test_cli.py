@@ -63,11 +63,32 @@ def test_options_change_the_scenario_of_an_address(capsys):
     assert (out["scenario"]["tensor_parallel_size"], out["scenario"]["context_tokens"]) == (8, 5)
 
 
-@pytest.mark.parametrize("name", [name for name in FIELDS if name not in VIEW_FIELDS])
+@pytest.mark.parametrize("name", [name for name in FIELDS if name not in (*VIEW_FIELDS, "config")])
 def test_every_field_has_an_option(capsys, name):
     value = Scenario().value(name)
     out = printed(capsys, "estimate", f"--{name.replace('_', '-')}", str(value), "--json")
     assert json.loads(out)["scenario"][name] == value
+
+
+def test_a_configuration_is_read_from_its_file(capsys, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(catalogue.entry("llama-3.1-8b").config), encoding="utf-8")
+    out = json.loads(printed(capsys, "estimate", "--config", str(path), "--own-name", "Mine", "--json"))
+    assert out["per_rank"]["bytes_per_token"] == 131_072
+    assert (out["scenario"]["model"], out["scenario"]["own_name"]) == (None, "Mine")
+    assert "none.json" in refused(capsys, "estimate", "--config", str(tmp_path / "none.json"))
+
+
+def test_models_are_compared_line_by_line(capsys):
+    lines = printed(
+        capsys, "compare", "--compared", "this,deepseek-v4-flash,glm-5.1", "--engine", "vllm"
+    ).splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["This model", "GLM 5.1", "DeepSeek-V4-Flash"]
+    assert lines[0].split()[2:6] == ["70,272", "0", "0", "7,029,448,704"]
+    assert "vLLM" in lines[2]
+    as_json = json.loads(printed(capsys, "compare", "--json"))
+    assert [one["model"] for one in as_json["models"]] == list(catalogue.FLAGSHIPS)
+    assert printed(capsys, "compare", "--compared", "") == ""
 
 
 def test_models_are_listed_with_their_sources(capsys):

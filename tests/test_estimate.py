@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import pytest
 
-from calculator import Scenario, catalogue, comparison, estimate
+from calculator import Scenario, catalogue, estimate
 from calculator.caches import (
     MLA,
     CrossAttention,
@@ -53,38 +53,6 @@ def test_mla_61_layers_576_dims_is_the_same_on_every_rank(tp):
 )
 def test_bytes_per_token_of_the_catalogue_in_16_bit(model, per_token):
     assert answer(model=model).whole_model.bytes_per_token.value == per_token
-
-
-def test_the_five_flagships_at_100_000_tokens_smallest_first():
-    bars = comparison(Scenario())
-    assert [(bar.model, bar.parts.linear) for bar in bars] == [
-        ("qwen3.5-397b-a17b", 3_072_000_000),
-        ("kimi-k2.6", 7_027_200_000),
-        ("deepseek-v3.2", 7_832_400_000),
-        ("glm-5.1", 10_015_200_000),
-        ("minimax-m2.7", 25_395_200_000),
-    ]
-    assert [bar.parts.constant for bar in bars] == [192_061_440, 0, 0, 0, 0]
-    assert [bar.parts.bounded for bar in bars] == [0] * 5
-    assert bars[0].parts.total == 3_264_061_440
-
-
-def test_the_largest_flagship_is_8_27_times_the_smallest_and_7_78_with_its_state():
-    bars = comparison(Scenario())
-    assert round(bars[-1].parts.linear / bars[0].parts.linear, 2) == 8.27
-    assert round(bars[-1].parts.total / bars[0].parts.total, 2) == 7.78
-
-
-def test_the_comparison_follows_its_own_length_and_the_formats_not_the_context_or_tp():
-    plain = comparison(Scenario())
-    assert (
-        comparison(Scenario().changed({"context_tokens": 5, "tensor_parallel_size": 8, "num_sequences": 9}))
-        == plain
-    )
-    half = comparison(Scenario().changed({"compare_tokens": 50_000}), ("kimi-k2.6",))
-    assert half[0].parts.linear == 3_513_600_000
-    eight_bit = comparison(Scenario().changed({"kv_cache_dtype": "fp8"}), ("kimi-k2.6",))
-    assert eight_bit[0].parts.linear == 3_513_600_000
 
 
 @pytest.mark.parametrize(("dtype", "state"), [("fp32", 192_061_440), ("bf16", 97_689_600)])
@@ -223,13 +191,6 @@ def test_tokens_of_an_encoder_are_none_of_the_context():
     plan = ModelPlan(layers=((full, cross), (cross,), (EncoderOnlyAttention(**sizes),)))
     found = Estimate(scenario=Scenario(context_tokens=10), plan=plan)
     assert found.layer_tokens() == LayerTokens(held=10, unforgetting=10)
-
-
-def test_models_that_a_format_cannot_hold_are_left_out_of_the_comparison():
-    assert [bar.model for bar in comparison(Scenario(kv_cache_dtype="nvfp4"))] == [
-        "qwen3.5-397b-a17b",
-        "minimax-m2.7",
-    ]
 
 
 def test_the_json_is_that_of_the_contract():

@@ -1,11 +1,11 @@
 """The one form in which both engines' allocations are shown."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ..explain import Derivation, Expression, symbol, total
-from ..footprint import Amounts
+from ..footprint import Amounts, Parts
 from ..scenario import Scenario
 
 Sentence = tuple[str, Mapping[str, object]]  # a key of the catalogues and what fills it
@@ -60,7 +60,9 @@ class Allocated:
 
     `per_rank` are the four figures with an engine's scales, padding and block rounding; `capacity` says what
     fits into `available_memory_bytes`; `difference` is what `per_rank` has beside the logical bytes, reason
-    by reason, and exact in its sums; `fits` is False where the engine would not start for lack of memory.
+    by reason, and exact in its sums; `request` is what a request of so many tokens may take, and `held`
+    what it holds while the last of them is decoded; `fits` is False where the engine would not start for lack
+    of memory.
     """
 
     engine: str
@@ -69,6 +71,9 @@ class Allocated:
     difference: tuple[Part, ...]
     capacity: tuple[Figure, ...]
     transfer: tuple[Figure, ...]  # what goes from prefill to decode for one request at the context
+    request: Callable[[int], Parts]
+    held: Callable[[int], Parts]
+    steps: tuple[int, ...]  # tokens after which a request takes another block or page
     fits: bool
     notes: tuple[Sentence, ...]
     derivations: tuple[Derivation, ...]

@@ -2,7 +2,7 @@
 
 from ..engines import sglang
 from ..explain import symbol
-from ..footprint import Amounts, footprint
+from ..footprint import Amounts, Parts, footprint
 from ..model import ModelPlan
 from ..scenario import Scenario
 from ..serving import SGLANG
@@ -58,10 +58,21 @@ def allocated(scenario: Scenario, plan: ModelPlan, rules: sglang.Rules) -> Alloc
             Figure(name="kv_bytes", unit="bytes", value=sent.kv_bytes),
             Figure(name="extra_bytes", unit="bytes", value=sent.extra_bytes + sent.request_bytes),
         ),
+        request=lambda tokens: _parts(Held.of(made, tokens, windows)),
+        # Windows are freed page by page too; SGLang's own moment of freeing depends on what else is running.
+        held=lambda tokens: _parts(Held.of(made, tokens, windows)),
+        steps=(made.page_size,),
         fits=True,
         notes=made.notes,
         derivations=(*made.derivations(), *difference_derivations(parts, f"{SGLANG} {rules.name}")),
     )
+
+
+def _parts(held: Held) -> Parts:
+    windows = int((symbol("pages_w", held.window_pages) * held.window_bytes).value)
+    states = int(held.state_bytes.value)
+    total = int(held.total_bytes.value)
+    return Parts(linear=total - windows - states, bounded=windows, constant=states)
 
 
 def _amounts(held: Held, scenario: Scenario) -> Amounts:

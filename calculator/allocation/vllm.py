@@ -1,12 +1,15 @@
 """A scenario on vLLM."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..caches import Growth
 from ..engines import vllm
 from ..engines.vllm import blocks
+from ..engines.vllm.group import Group
+from ..engines.vllm.held import blocks_held
 from ..explain import Expression, lift, symbol, total
-from ..footprint import Amounts
+from ..footprint import Amounts, Parts
 from ..model import ModelPlan
 from ..scenario import Scenario
 from ..serving import VLLM
@@ -58,6 +61,9 @@ def allocated(scenario: Scenario, plan: ModelPlan, rules: vllm.Rules) -> Allocat
         difference=parts,
         capacity=tuple(capacity),
         transfer=(Figure(name="request_bytes", unit="bytes", value=sent),),
+        request=lambda tokens: _reserved(made, tokens),
+        held=lambda tokens: _held(made, tokens),
+        steps=tuple({group.spec.block_size * made.shards_of(group.spec) for group in made.widest.groups}),
         fits=pool is None or pool.fits,
         notes=(),
         derivations=(*made.derivations(), *difference_derivations(parts, f"{VLLM} {rules.name}")),
@@ -68,6 +74,45 @@ def _concurrency(pool: vllm.Pool) -> Expression:
     return symbol("blocks", pool.num_blocks) / symbol("n_request", pool.blocks_per_request)
 
 
+def _reserved(made: vllm.Allocation, tokens: int) -> Parts:
+    """The pages that a request of `tokens` may need, before its windows forget."""
+    here = replace(made.settings, max_model_len=tokens)
+    return _by_growth(made, lambda group: int(made.request_pages(group, here).value))
+
+
+def _held(made: vllm.Allocation, tokens: int) -> Parts:
+    """The blocks that a request holds while its `tokens`-th token is decoded."""
+
+    def blocks_of(group: Group) -> int:
+        return max(
+            blocks_held(
+                spec,
+                tokens - 1,
+                1,
+                shards=made.shards_of(spec),
+                encoder_tokens=made.settings.encoder_tokens,
+            )
+            for spec, _ in group.members
+        )
+
+    return _by_growth(made, blocks_of)
+
+
+def _by_growth(made: vllm.Allocation, pages: Callable[[Group], int]) -> Parts:
+    """Bytes of as many blocks as `pages` says of each group."""
+    sums = dict.fromkeys(Growth, 0)
+    for group in made.widest.groups:
+        sums[_growth(made, group)] += pages(group) * int(made.bytes_per_block.value)
+    return Parts(linear=sums[Growth.LINEAR], bounded=sums[Growth.BOUNDED], constant=sums[Growth.CONSTANT])
+
+
+def _growth(made: vllm.Allocation, group: Group) -> Growth:
+    """How the blocks of a group follow the context: a state grows too where one is kept for every block."""
+    if made.grows(group):
+        return Growth.LINEAR
+    return Growth.BOUNDED if group.spec.cache.growth is Growth.BOUNDED else Growth.CONSTANT
+
+
 def _amounts(made: vllm.Allocation, scenario: Scenario) -> Amounts:
     """Every group pays the bytes of a whole block for each of its pages."""
     stage, chosen = made.widest, made.settings
@@ -75,10 +120,9 @@ def _amounts(made: vllm.Allocation, scenario: Scenario) -> Amounts:
     here = replace(chosen, max_model_len=scenario.context_tokens)
     longest = replace(chosen, max_model_len=LONGEST)
     # A group that has no layer on this stage takes blocks of its pool all the same.
-    growing = [group for group in stage.groups if made.grows(group)]
-    fixed = [group for group in stage.groups if not made.grows(group)]
-    windows = [group for group in fixed if group.spec.cache.growth is Growth.BOUNDED]
-    states = [group for group in fixed if group.spec.cache.growth is not Growth.BOUNDED]
+    growing, windows, states = (
+        [group for group in stage.groups if _growth(made, group) is growth] for growth in Growth
+    )
     rate = total(block / symbol("B", group.spec.block_size * made.shards_of(group.spec)) for group in growing)
     return Amounts(
         bytes_per_token=rate,

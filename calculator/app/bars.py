@@ -5,7 +5,6 @@ from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
-from .. import catalogue
 from ..locales import text
 from ..units import exact, human
 from .curves import BARE, FONT, tooltip
@@ -13,6 +12,8 @@ from .state import State
 from .theme import HATCHES, THEMES
 
 ROW_HEIGHT = 52
+LOW_ROW_HEIGHT = 38  # of many
+LEAST_ROWS = 5
 PARTS = ("linear", "bounded", "constant")
 
 
@@ -24,11 +25,9 @@ class Bars(pn.viewable.Viewer):
         self.state = state
         self.rows = ColumnDataSource()
         self.hover = HoverTool(mode="hline", point_policy="follow_mouse")
-        count = len(catalogue.FLAGSHIPS)
         self.figure = figure(
-            height=ROW_HEIGHT * count + 12,
             x_range=Range1d(0, 1.3),  # room for the number after the longest bar
-            y_range=Range1d(count - 0.5, -0.62),
+            y_range=Range1d(0.5, -0.62),
             tools=[self.hover],
             **BARE,
         )
@@ -59,8 +58,12 @@ class Bars(pn.viewable.Viewer):
 
     def place(self, *_: object) -> None:
         """Sort and measure the bars anew."""
-        bars, language, units = self.state.compared, self.state.language, self.state.units
-        longest = bars[-1].parts.total if bars else 1
+        language, units = self.state.language, self.state.units
+        bars = [one for one in self.state.compared if one.parts]
+        longest = max((bar.parts.total for bar in bars), default=1) or 1  # an encoder takes nothing
+        row = ROW_HEIGHT if len(bars) <= 2 * LEAST_ROWS else LOW_ROW_HEIGHT
+        self.figure.height = row * max(len(bars), LEAST_ROWS) + 12
+        self.figure.y_range.start = max(len(bars), LEAST_ROWS) - 0.5
         edges: dict[str, list[float]] = {name: [] for name in _edges()}
         for bar in bars:
             start = 0
@@ -71,7 +74,7 @@ class Bars(pn.viewable.Viewer):
         self.rows.data = {
             "y": [row + 0.12 for row in range(len(bars))],
             "name_y": [row - 0.12 for row in range(len(bars))],
-            "name": [catalogue.entry(bar.model).name for bar in bars],
+            "name": [self.state.compared_name(bar) for bar in bars],
             "end": [bar.parts.total / longest for bar in bars],
             "amount": [human(bar.parts.total, units) for bar in bars],
             "exact": [f"{exact(bar.parts.total)} B" for bar in bars],

@@ -96,6 +96,7 @@ GROUPS: Mapping[str, tuple[Control, ...]] = {
     "view": (
         Control(field="units"),
         Control(field="axes"),
+        Control(field="growth"),
         Control(field="language"),
         Control(field="theme"),
     ),
@@ -151,7 +152,7 @@ def _text(state: State, control: Control) -> str:
     if control.field == "available_memory_bytes":
         short = human(int(value or 0))
         return short if parse_bytes(short) == value else f"{value:,} B"
-    if control.field == "model" and state.scenario.customised:
+    if control.field == "model" and (state.scenario.customised or state.scenario.own):
         return state.model_name
     return f"{value:,}" if isinstance(value, int) else str("" if value is None else value)
 

@@ -15,7 +15,7 @@ from bokeh.plotting import figure
 
 from ..locales import text
 from ..units import SYSTEMS, exact, human
-from .scales import contexts, count_text, scale
+from .scales import contexts, count_text, scale, with_steps
 from .state import State
 from .theme import DASHES, THEMES, Theme
 
@@ -88,7 +88,9 @@ class Curves(pn.viewable.Viewer):
         write = partial(human, system=scenario.units)
         bounds = answer.rank.bounds()
         tokens = contexts(scenario.context_tokens, bounds)
-        parts = answer.curve(tokens)
+        if scenario.growth == "held":
+            tokens = with_steps(tokens, answer.held_steps())
+        parts = self.state.curve(tokens)
         present = [name for name in LINES if getattr(parts[-1], name)] or ["total"]
         across = scale(scenario.axes, tokens[0], tokens[-1], 1024)
         least = min(getattr(parts[0], name) for name in present)

@@ -8,6 +8,7 @@ from bokeh.document import Document
 from .bars import Bars
 from .controls import form
 from .curves import Curves
+from .own import editable, messages
 from .readouts import pieces, summary
 from .state import State
 
@@ -43,6 +44,13 @@ class App:
             self.state.start(fields.pop("address"), system)
         self.state.change(fields, system)
 
+    def _own(self) -> dict[str, object]:
+        """What the tab of one's own model needs beside its piece, while it is open."""
+        if self.state.scenario.tab != "own":
+            return {}
+        told = {"messages": messages(self.state), "layers": editable(self.state)}
+        return {"own": told | {"name": self.state.scenario.own_name}}
+
     def page(self) -> dict[str, object]:
         """What the page shows besides the charts."""
         return {
@@ -52,6 +60,7 @@ class App:
             "title": self.state.model_name,
             "tab": self.state.scenario.tab,
             "form": form(self.state),
+            **self._own(),
             "pieces": pieces(self.state, self.how),
             "summary": summary(self.state),
         }

@@ -4,6 +4,7 @@ The same pieces are written into the page at build time, so that nothing moves w
 stands in a tab is written only while the tab is open: a slider must not wait for what nobody sees.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cache
@@ -12,9 +13,10 @@ from typing import Any
 
 import jinja2
 
-from .. import catalogue
+from .. import catalogue, layer_text
 from ..allocation import DIFFERENCE, Figure
 from ..changed import comparisons
+from ..comparison import Compared
 from ..errors import CalculatorError
 from ..estimate import ARITHMETIC
 from ..explain import Derivation, Expression, symbol
@@ -22,7 +24,10 @@ from ..footprint import QUANTITIES
 from ..locales import text
 from ..model import ranges
 from ..notation import latex, mathml
-from ..units import exact, human
+from ..own import LONGEST_NAME, pins
+from ..units import SYSTEMS, exact, human
+from .lines import Chart, charts
+from .own import rows
 from .state import State
 
 ALWAYS = ("name", "brief", "chosen", "headline", "notices", "strip", "bars_note")
@@ -32,6 +37,8 @@ FITTING = {"whole_requests": "whole_requests", "max_total_num_tokens": "tokens"}
 SYMBOLS = ("L", "H", "d", "d_v", "R", "D_r", "d_i", "s", "T", "w", "b", "b_w", "S", "N")
 IN_TABS: Mapping[str, tuple[str, ...]] = {
     "layers": ("layers", "layer_tokens"),
+    "own": ("own",),
+    "compare": ("compare",),
     "ranks": ("ranks", "ranks_note"),
     "factors": ("factors",),
     "engine": ("engine",),
@@ -81,6 +88,11 @@ def pieces(state: State, how: str = "") -> dict[str, str]:
                 "comparisons": lambda: comparisons(state.answer.scenario, state.answer.plan),
                 "effect": lambda value, unit: _effect(value, unit, units),
                 "refuses": lambda outcome: isinstance(outcome, CalculatorError),
+                "own_rows": lambda: rows(state),
+                "lines": lambda: _lines(state),
+                "pinned": lambda: _pinned(state),
+                "flagships": catalogue.FLAGSHIPS,
+                "compared_rows": lambda: _compared_rows(state),
                 "runs": lambda: _runs(state),
                 "mathml": mathml,
                 "copies": _copies,
@@ -117,7 +129,9 @@ def summary(state: State) -> dict[str, str]:
             "chart.bars.summary",
             tokens=state.scenario.compare_tokens,
             bars=", ".join(
-                f"{catalogue.entry(bar.model).name} {human(bar.parts.total, units)}" for bar in state.compared
+                f"{state.compared_name(bar)} {human(bar.parts.total, units)}"
+                for bar in state.compared
+                if bar.parts
             ),
         ),
         "live": text(
@@ -209,23 +223,75 @@ def _effect(value: Expression | None, unit: str, units: str) -> str:
 
 
 def _compared(state: State) -> dict[str, Any]:
-    bars = state.compared
+    bars = [one for one in state.compared if one.parts]
+    sizes = [bar.parts.total for bar in bars]
     growing = sorted(bar.parts.linear + bar.parts.bounded for bar in bars)
-    placed = {bar.model for bar in bars}
+    # One bar, or one that takes nothing, has nothing to be compared with.
+    compare = len(bars) > 1 and growing[0] > 0
     return {
-        "bars": [(catalogue.entry(bar.model).name, bar.parts) for bar in bars],
-        # One bar has nothing to be compared with.
-        "ratio": f"{bars[-1].parts.total / bars[0].parts.total:.2f}" if len(bars) > 1 else "",
-        "ratio_tokens": f"{growing[-1] / growing[0]:.2f}" if len(bars) > 1 else "",
-        "left_out": [catalogue.entry(model).name for model in catalogue.FLAGSHIPS if model not in placed],
+        "bars": [(state.compared_name(bar), bar.parts) for bar in bars],
+        "ratio": f"{sizes[-1] / sizes[0]:.2f}" if compare else "",
+        "ratio_tokens": f"{growing[-1] / growing[0]:.2f}" if compare else "",
+        "left_out": [state.compared_name(one) for one in state.compared if one.refusal],
     }
+
+
+def _lines(state: State) -> list[Chart]:
+    scenario = state.scenario
+    return charts(
+        state.compared,
+        state.compared_name,
+        scenario.compare_tokens,
+        scenario.axes,
+        SYSTEMS[scenario.units][1],
+        lambda amount: human(amount, scenario.units),
+    )
+
+
+def _compared_rows(state: State) -> Iterator[dict[str, Any]]:
+    """The models that have figures, smallest first, each with how often it is the smallest and why."""
+    placed = [one for one in state.compared if one.parts]
+    least = next((one.parts.total for one in placed if one.parts.total), 1)
+    for one in placed:
+        rates = [getattr(one.weighed, name) for name in QUANTITIES[:3]]
+        yield {
+            "name": state.compared_name(one),
+            "columns": (*QUANTITIES[:3], "total"),
+            "amounts": [*rates, one.parts.total],
+            "times": one.parts.total / least,
+            "why": _why(state, one),
+            "remove": one.key,
+        }
+
+
+def _pinned(state: State) -> str:
+    """The pins with the present model among them."""
+    scenario = state.scenario
+    present = (state.model_name[:LONGEST_NAME], layer_text.write(state.answer.plan.layers))
+    kept = [(name, layers) for name, layers in pins(scenario.pins) if layers != present[1]]
+    return json.dumps([*kept, present])
+
+
+def _why(state: State, one: Compared) -> str:
+    """What makes the bar as long as it is: of a flagship in a sentence, else the kinds in words."""
+    if one.key in catalogue.FLAGSHIPS:
+        return text(state.language, f"why.{one.key}")
+    kinds = (
+        f"{len(group.indices)} × "
+        + (
+            " + ".join(text(state.language, f"kind.{cache.kind}") for cache in group.caches)
+            or text(state.language, "own.nothing")
+        )
+        for group in one.plan.groups()
+    )
+    return ", ".join(kinds)
 
 
 def _sampled(state: State) -> list[tuple[int, Any]]:
     """A dozen points of the curve for its data table."""
     powers = (2**power for power in range(10, 21, 2))
     tokens = sorted({*powers, state.scenario.context_tokens, *state.answer.rank.bounds()})
-    return list(zip(tokens, state.answer.curve(tokens), strict=True))
+    return list(zip(tokens, state.curve(tokens), strict=True))
 
 
 def _runs(state: State) -> Iterator[tuple[int, int]]:

@@ -1,10 +1,11 @@
 """Where numbers stand on an axis, and which of them are written there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import log2
 
 POINTS = 96
+STEPS = 48
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,12 @@ def contexts(scenario_tokens: int, bounds: tuple[int, ...]) -> list[int]:
     highest = max(2**20, scenario_tokens)
     spread = {round(2 ** (8 + (log2(highest) - 8) * step / (POINTS - 1))) for step in range(POINTS)}
     return sorted({*spread, highest, scenario_tokens, *(bound for bound in bounds if bound <= highest), 256})
+
+
+def with_steps(tokens: list[int], steps: Iterable[int]) -> list[int]:
+    """`tokens` with both sides of the first steps of each length, so that a saw-tooth is seen as one."""
+    sides = {step * turn + side for step in steps for turn in range(1, STEPS + 1) for side in (0, 1)}
+    return sorted({*tokens, *(side for side in sides if tokens[0] <= side <= tokens[-1])})
 
 
 def count_text(count: int) -> str:

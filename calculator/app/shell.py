@@ -7,8 +7,10 @@ from .. import catalogue
 from ..fields import TABS
 from ..locales import LANGUAGES, text
 from ..locales import catalogue as sentences
+from ..outline import figures
 from .controls import GROUPS, option_text
 from .main import App
+from .own import kinds
 from .readouts import templates
 from .theme import variables
 
@@ -33,6 +35,8 @@ def render(template: str, site: Mapping[str, object]) -> str:
         **site,
         "texts": {language: _words(sentences(language)) for language in LANGUAGES},
         "pages": pages,
+        "models": _models(),
+        "kinds": kinds(),
     }
     return (
         templates()
@@ -43,7 +47,6 @@ def render(template: str, site: Mapping[str, object]) -> str:
             data=_inline_json(data),
             t=lambda key: text("en", key),
             groups=GROUPS,
-            makers=_makers(),
             tabs=TABS,
             shortcuts=SHORTCUTS,
             option_text=lambda field, option: option_text("en", field, option),
@@ -54,16 +57,29 @@ def render(template: str, site: Mapping[str, object]) -> str:
     )
 
 
-def _makers() -> dict[str, list[catalogue.Entry]]:
-    """The models by maker, both in the order of the alphabet."""
-    entries = sorted(map(catalogue.entry, catalogue.ids()), key=lambda entry: entry.name.casefold())
-    makers = sorted({entry.maker for entry in entries}, key=str.casefold)
-    return {maker: [entry for entry in entries if entry.maker == maker] for maker in makers}
+def _models() -> list[dict[str, object]]:
+    """What the picker finds models by, grouped by maker: the flagships' makers first."""
+    entries = [catalogue.entry(name) for name in catalogue.ids()]
+    makers = list(dict.fromkeys(entry.maker for entry in entries))
+    return [
+        {
+            "id": entry.id,
+            "name": entry.name,
+            "maker": entry.maker,
+            "hub_id": entry.hub_id,
+            "kinds": list(dict.fromkeys(cache.kind for cache in plan.caches())),
+            "layers": len(plan.layers),
+            "rate": float(figures(plan)["bytes_per_token"]),
+        }
+        for entry in sorted(entries, key=lambda entry: makers.index(entry.maker))
+        for plan in [catalogue.plan(entry.id)]
+    ]
 
 
 def _words(written: Mapping[str, str]) -> dict[str, str]:
     """The sentences that the page itself writes, before and without Python."""
     prefixes = ("shell.", "group.", "field.", "option.", "unit.", "status.", "tab.", "shortcut.")
+    prefixes += ("kind.", "own.", "hub.", "compare.", "layers.kind", "config.layers")
     return {key: sentence for key, sentence in written.items() if key.startswith(prefixes)}
 
 

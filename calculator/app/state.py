@@ -7,12 +7,16 @@ from typing import Any
 import param
 
 from .. import caches, catalogue
+from ..comparison import Compared, comparison
 from ..errors import CalculatorError, FieldError, LimitError
-from ..estimate import Compared, Estimate, comparison, estimate
+from ..estimate import Estimate, estimate
 from ..fields import FIELDS, parse
+from ..footprint import Parts
 from ..locales import LANGUAGES, text
-from ..scenario import Scenario, open_address
+from ..scenario import MODEL_FIELDS, Scenario, open_address
 
+# What a model of one's own is made of: not controls, but a tab of its own.
+OWN_FIELDS = (*MODEL_FIELDS[1:], "own_name")
 # Two ways to say one number: what was typed in one makes what was typed in the other obsolete.
 _SAME = {"latent_width": "kv_lora_rank", "kv_lora_rank": "latent_width"}
 
@@ -37,9 +41,22 @@ class State(param.Parameterized):
 
     @property
     def model_name(self) -> str:
-        """The catalogue's name, or "custom, from" it."""
-        name = catalogue.entry(self.scenario.model).name
+        """The model's name, or "custom, from" it."""
+        name = self.scenario.own_name
+        if not self.scenario.own:
+            name = catalogue.entry(self.scenario.model).name
+        elif not name:
+            name = text(self.language, "model.imported" if self.scenario.config else "model.described")
         return text(self.language, "model.custom", name=name) if self.scenario.customised else name
+
+    def curve(self, contexts: list[int]) -> list[Parts]:
+        """What the curves show at `contexts`: the most that may be taken, or what is held."""
+        held = self.scenario.growth == "held"
+        return self.answer.held_curve(contexts) if held else self.answer.curve(contexts)
+
+    def compared_name(self, one: Compared) -> str:
+        """The name of a compared model."""
+        return one.name or self.model_name
 
     def start(self, query: str, system: Mapping[str, str]) -> None:
         """Open an address. `system` has the language and theme of the browser, for those left at auto."""
@@ -49,15 +66,14 @@ class State(param.Parameterized):
         try:
             answer = estimate(opened.scenario)
         except (FieldError, LimitError):  # a format that the model cannot be kept in, or too many bytes
-            plain = Scenario().changed({"model": opened.scenario.model})
             values = {name: opened.scenario.value(name) for name in FIELDS}
+            plain = Scenario().changed({name: values[name] for name in MODEL_FIELDS})
             chosen = {name: str(value) for name, value in values.items() if value != plain.value(name)}
             answer, beyond = _tried(estimate(plain), chosen)
             typed = {name: chosen[name] for name in beyond} | typed
             problems = beyond | problems
-        without_control = (
-            {name for name in problems if name not in FIELDS} | hidden(answer.scenario) | {"tab"}
-        )
+        without_control = {name for name in problems if name not in FIELDS} | hidden(answer.scenario)
+        without_control |= {"tab", "compared", "pins", *OWN_FIELDS}
         self.param.update(
             answer=answer,
             typed={name: text for name, text in typed.items() if name not in without_control},
@@ -70,19 +86,24 @@ class State(param.Parameterized):
     def change(self, given: Mapping[str, str], system: Mapping[str, str]) -> None:
         """Take what was typed, by field, oldest first. What cannot be taken stays typed, with its problem."""
         typed = dict(self.typed)
+        problems = dict(self.problems)
         for name, entry in given.items():
-            if name == "model" and entry in catalogue.ids():  # a model brings its own shape
+            if name in MODEL_FIELDS and (name != "model" or entry in catalogue.ids()):
+                # A model brings its own shape, and nobody waits for what was wrong with another.
                 typed = {
                     other: typed[other] for other in typed if other in FIELDS and not FIELDS[other].of_shape
                 }
+                problems = {other: problems[other] for other in problems if other not in OWN_FIELDS}
             for obsolete in (name, _SAME.get(name, name)):
                 typed.pop(obsolete, None)
             typed[name] = entry
-        answer, problems = _tried(self.answer, typed)
-        problems = {name: error for name, error in problems.items() if name not in hidden(answer.scenario)}
+        answer, wrong = _tried(self.answer, typed)
+        # A refused configuration is not read again at every move of a slider: its refusal alone stays.
+        wrong |= {name: problems[name] for name in OWN_FIELDS if name in problems}
+        problems = {name: error for name, error in wrong.items() if name not in hidden(answer.scenario)}
         self.param.update(
             answer=answer,
-            typed={name: typed[name] for name in problems},
+            typed={name: typed[name] for name in problems if name not in OWN_FIELDS},
             problems=problems,
             **self._shown(answer.scenario, system),
         )

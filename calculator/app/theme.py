@@ -22,6 +22,13 @@ class Theme:
     linear: str
     bounded: str
     constant: str
+    line_a: str  # of compared models, in their order; a line style goes with each round of them
+    line_b: str
+    line_c: str
+    line_d: str
+    line_e: str
+    line_f: str
+    line_g: str
 
 
 THEMES = {
@@ -37,6 +44,13 @@ THEMES = {
         linear="#0072b2",
         bounded="#c47d00",
         constant="#009e73",
+        line_a="#0072b2",
+        line_b="#c47d00",
+        line_c="#009e73",
+        line_d="#b8598f",
+        line_e="#d55e00",
+        line_f="#7a5fd0",
+        line_g="#57606a",
     ),
     "dark": Theme(
         page="#121417",
@@ -50,6 +64,13 @@ THEMES = {
         linear="#56b4e9",
         bounded="#e69f00",
         constant="#2bc49a",
+        line_a="#56b4e9",
+        line_b="#e69f00",
+        line_c="#2bc49a",
+        line_d="#e39ac3",
+        line_e="#f0753a",
+        line_f="#a89bff",
+        line_g="#a3abb5",
     ),
 }
 

@@ -71,6 +71,10 @@ class Cache(ABC):
     def units(self, context: Counted) -> Counted:
         """Units that a request of `context` tokens needs."""
 
+    def held(self, tokens: int) -> int:
+        """Units that a request holds while its `tokens`-th token is decoded: never more than it needs."""
+        return self.units(tokens)
+
     @property
     def tokens_per_unit(self) -> int:
         """Tokens that share one unit of a linear cache: 1 but for compressed tokens."""

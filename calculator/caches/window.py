@@ -59,3 +59,7 @@ class ChunkedLocal(Forgetting, FullAttention):
     def bound(self) -> Expression:
         """The chunk."""
         return symbol("c", self.attention_chunk_size)
+
+    def held(self, tokens: int) -> int:
+        """The tokens of the current chunk: a saw-tooth."""
+        return (tokens - 1) % self.attention_chunk_size + 1

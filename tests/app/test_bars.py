@@ -7,7 +7,7 @@ import pytest
 from calculator import catalogue
 from calculator.app.bars import PARTS, Bars
 from calculator.app.theme import HATCHES, THEMES
-from calculator.estimate import comparison
+from calculator.comparison import comparison
 from calculator.locales import LANGUAGES, text
 from calculator.units import exact, human
 from tests.app.page import changed, hover_rows, opened
@@ -50,10 +50,11 @@ def test_no_bars_are_drawn_where_no_model_can_be():
 @every_change
 def test_bars_are_sorted_and_as_long_as_their_bytes(changes):
     bars = drawn(**changes)
-    rows, compared = bars.rows.data, comparison(bars.state.scenario)
+    rows = bars.rows.data
+    compared = [one for one in comparison(bars.state.scenario) if one.parts]
     totals = [bar.parts.total for bar in compared]
     assert all(before <= after for before, after in pairwise(totals))
-    assert rows["name"] == [catalogue.entry(bar.model).name for bar in compared]
+    assert rows["name"] == [catalogue.entry(bar.key).name for bar in compared]
     assert rows["end"] == [pytest.approx(total / totals[-1]) for total in totals]
     assert rows["end"][-1] == 1
     assert rows["exact"] == [f"{exact(total)} B" for total in totals]
@@ -62,7 +63,8 @@ def test_bars_are_sorted_and_as_long_as_their_bytes(changes):
 @every_change
 def test_the_parts_of_a_bar_follow_each_other_and_add_up(changes):
     bars = drawn(**changes)
-    rows, compared = bars.rows.data, comparison(bars.state.scenario)
+    rows = bars.rows.data
+    compared = [one for one in comparison(bars.state.scenario) if one.parts]
     longest = compared[-1].parts.total
     for row, bar in enumerate(compared):
         edge = 0

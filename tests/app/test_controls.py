@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from calculator.app.controls import GROUPS, controls, form, option_text
+from calculator.app.state import OWN_FIELDS
 from calculator.caches import MLA, bounds
 from calculator.fields import FIELDS, Memory, Whole, parse
 from calculator.formats import KV_FORMATS, PLAIN
@@ -26,7 +27,8 @@ def limits(name):
 
 def test_every_field_is_offered_exactly_once_and_the_latent_width_beside_the_rank():
     offered = [control.field for group in GROUPS.values() for control in group]
-    assert sorted(offered) == sorted([*FIELDS.keys() - {"tab"}, "latent_width"])
+    in_tabs = {*OWN_FIELDS, "compared", "pins", "tab"}
+    assert sorted(offered) == sorted([*FIELDS.keys() - in_tabs, "latent_width"])
 
 
 def test_the_sliders_of_the_task_are_sliders():

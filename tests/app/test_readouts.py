@@ -111,7 +111,7 @@ def test_the_data_of_the_bars_are_the_comparison():
     state = opened()
     expected = [
         [
-            catalogue.entry(bar.model).name,
+            bar.name,
             *(f"{exact(getattr(bar.parts, part))} B" for part in ("linear", "bounded", "constant", "total")),
         ]
         for bar in state.compared
@@ -133,7 +133,7 @@ def test_models_that_the_format_cannot_hold_are_named_and_fewer_than_two_bars_ha
     state = changed(opened(), language=language, model="llama-7b", kv_cache_dtype=storage)
     assert state.problems.keys() <= {"kv_cache_dtype"}
     shown = all_pieces(state)
-    placed = {bar.model for bar in state.compared}
+    placed = {bar.key for bar in state.compared if bar.parts}
     left_out = [catalogue.entry(model).name for model in catalogue.FLAGSHIPS if model not in placed]
     assert len(rows(shown["bars_data"])) == len(placed)
     for name in left_out:
@@ -151,7 +151,6 @@ def test_one_bar_or_none_is_compared_with_nothing():
         shown = pieces(state)
         note = shown["bars_note"]
         assert "÷" not in note
-        assert note.count(", ") == len(catalogue.FLAGSHIPS) - len(bars) - 1
         assert len(rows(shown["bars_data"])) == len(bars)
 
 
@@ -293,7 +292,8 @@ def test_the_sentences_for_screen_readers_state_the_numbers(query, language):
     assert total in told["live"]
     assert state.model_name in told["curves"]
     for bar in state.compared:
-        assert f"{catalogue.entry(bar.model).name} {human(bar.parts.total, state.units)}" in told["bars"]
+        if bar.parts:
+            assert f"{bar.name} {human(bar.parts.total, state.units)}" in told["bars"]
 
 
 def test_units_change_the_large_numbers_and_never_the_exact_ones():

@@ -2,12 +2,15 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 
 from calculator.app.controls import controls
 from calculator.app.readouts import pieces
 from calculator.app.shell import _inline_json, render
+from calculator.app.state import OWN_FIELDS
+from calculator.caches import KINDS
 from calculator.fields import FIELDS
 from calculator.locales import LANGUAGES, catalogue
 from tests.app.page import HOSTILE, SITE, Page, opened
@@ -76,7 +79,7 @@ def test_every_control_is_there_once_with_its_hook_and_a_place_for_its_message(p
     fields = [control.field for control in controls()]
     assert sorted(page.attributes("data-kv-control")) == sorted(fields)
     messages = {attributes["id"] for attributes, _ in page.all("p") if attributes.get("class") == "message"}
-    assert messages == {f"message-{field}" for field in fields}
+    assert messages == {f"message-{field}" for field in (*fields, *OWN_FIELDS)}
     boxes = {
         attributes["id"]: attributes
         for attributes, _ in page.all("input") + page.all("select")
@@ -113,12 +116,28 @@ def test_the_sliders_have_their_stops_and_stand_where_the_default_is(page):
 
 def test_lists_show_the_default(page):
     chosen = {attributes["value"] for attributes, _ in page.all("option") if "selected" in attributes}
-    assert {"deepseek-v3", "mla", "bf16", "GiB", "log", "auto"} <= chosen
+    assert {"mla", "bf16", "GiB", "log", "auto"} <= chosen
     assert len([1 for attributes, _ in page.all("option") if "selected" in attributes]) == len(
         page.all("select")
     )
-    options = {attributes["value"] for attributes, _ in page.all("option")}
-    assert set(FIELDS["model"].rule.options) <= options
+
+
+def test_the_picker_shows_the_default_and_knows_every_model(page, data):
+    (box,) = [attributes for attributes, _ in page.all("input") if attributes.get("id") == "box-model"]
+    assert (box["role"], box["value"]) == ("combobox", "DeepSeek-V3")
+    assert {model["id"] for model in data["models"]} == set(FIELDS["model"].rule.options)
+    makers = [model["maker"] for model in data["models"]]
+    assert len([1 for before, after in pairwise(makers) if before != after]) == len(set(makers)) - 1
+    assert {kind for model in data["models"] for kind in model["kinds"]} <= data["kinds"].keys()
+
+
+def test_the_editor_knows_the_sizes_and_bounds_of_every_kind(data):
+    assert data["kinds"].keys() == KINDS.keys()
+    for name, sizes in data["kinds"].items():
+        assert {size["name"]: (size["lowest"], size["highest"]) for size in sizes} == dict(
+            KINDS[name].sized()
+        )
+        assert all(size["lowest"] <= size["start"] <= size["highest"] for size in sizes)
 
 
 def test_the_default_answer_is_readable_before_any_script(html):
@@ -175,7 +194,9 @@ def test_the_policy_allows_scripts_of_this_origin_only_and_no_eval(page):
     policy = {words.split()[0]: words.split()[1:] for words in content.split(";")}
     assert policy["default-src"] == ["'none'"]
     assert policy["script-src"] == ["'self'"]
-    assert policy["worker-src"] == policy["connect-src"] == ["'self'"]
+    assert policy["worker-src"] == ["'self'"]
+    # A hub or its mirror is asked for a configuration, at the address that the user types: any, then.
+    assert policy["connect-src"] == ["'self'", "https:", "http:"]
     assert policy["base-uri"] == policy["form-action"] == ["'none'"]
     assert "unsafe-eval" not in content
     assert "unsafe-inline" not in " ".join(policy["script-src"])

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calculator import catalogue
+from calculator.app import own
 from calculator.app.controls import form
 from calculator.app.readouts import pieces
-from calculator.app.state import hidden
+from calculator.app.state import OWN_FIELDS, hidden
 from calculator.caches import State
 from calculator.errors import FieldError, LimitError
 from calculator.estimate import EXACT_LIMIT, estimate
@@ -373,6 +374,7 @@ def test_the_address_wins_over_the_browser():
 
 # --- whatever is done ---
 
+NOT_CONTROLS = (*OWN_FIELDS, "compared", "pins")
 NAMES = [*FIELDS, "latent_width"]
 
 
@@ -390,13 +392,16 @@ batches = st.lists(pairs, max_size=6).map(dict)
 def holds(state):
     """What is true after every change."""
     assert state.answer.plan == estimate(state.scenario).plan  # does not raise
-    assert state.problems.keys() == state.typed.keys()
+    beside = state.problems.keys() - set(NOT_CONTROLS)
+    assert beside == state.typed.keys()
     assert not state.problems.keys() & hidden(state.scenario)
     shown = form(state)
-    for name, problem in state.problems.items():
+    for name in beside:
         assert shown[name]["text"] == state.typed[name]
-        assert shown[name]["message"] == problem.message(state.language)
-    assert messages(state).keys() == state.problems.keys()
+        assert shown[name]["message"] == state.problems[name].message(state.language)
+    assert messages(state).keys() == beside
+    for name, sentence in own.messages(state).items():
+        assert bool(sentence) == (name in state.problems)
 
 
 @given(st.lists(batches, max_size=5))
@@ -419,6 +424,8 @@ def test_a_field_has_what_was_typed_or_keeps_it_with_a_message(before, pair):
     state.change({name: text}, SYSTEM)
     if name in state.typed:
         assert state.typed[name] == text
+    elif name in state.problems:
+        assert name in NOT_CONTROLS
     elif name not in hidden(state.scenario):
         value = state.scenario.shape.latent_width if name == "latent_width" else state.scenario.value(name)
         assert value == parse(name, text)

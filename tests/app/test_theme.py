@@ -5,6 +5,7 @@ from dataclasses import asdict, fields
 
 import pytest
 
+from calculator.app.lines import COLOURS
 from calculator.app.theme import DASHES, HATCHES, THEMES, Theme, variables
 from tests.app.page import SITE
 
@@ -59,7 +60,7 @@ def test_text_in_the_chosen_row_has_a_contrast_of_4_5(theme, ink):
 
 
 @every_theme
-@pytest.mark.parametrize("colour", [*GROWTH, "accent", "error"])
+@pytest.mark.parametrize("colour", [*GROWTH, *(f"line_{name}" for name in COLOURS), "accent", "error"])
 def test_lines_bars_and_borders_have_a_contrast_of_3(theme, colour):
     assert contrast(getattr(theme, colour), theme.card) >= 3
 

@@ -12,6 +12,7 @@ from calculator.app.controls import GROUPS, controls
 from calculator.app.readouts import SYMBOLS
 from calculator.app.shell import SHORTCUTS
 from calculator.caches import KINDS, Growth
+from calculator.catalogue import FLAGSHIPS
 from calculator.changed import STEPS
 from calculator.fields import FIELDS, TABS
 from calculator.footprint import QUANTITIES
@@ -44,6 +45,8 @@ FAMILIES = {
     "engine.why.": {engine for engine, settings in OF_ENGINE.items() if settings},
     "reuse.": set(Need),
     "tab.": set(TABS),
+    "why.": set(FLAGSHIPS),
+    "compare.": {"model", "bytes_per_token", "bounded_bytes", "constant_bytes", "total", "times"},
     "symbol.": set(SYMBOLS),
     "unit.": {"requests", "tokens"},
     "copy.": {"text", "latex"},
@@ -99,7 +102,10 @@ def test_every_word_that_a_template_makes_up_exists(language):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_word_of_the_scripts_exists(language):
     text = "".join(script.read_text(encoding="utf-8") for script in SCRIPTS)
-    assert set(re.findall(r"'((?:shell|status)\.\w+)'", text)) | OTHERWISE <= catalogue(language).keys()
+    assert (
+        set(re.findall(r"'((?:shell|status|own|hub|compare)\.\w+)'", text)) | OTHERWISE
+        <= catalogue(language).keys()
+    )
 
 
 def test_the_page_names_the_groups_that_there_are():

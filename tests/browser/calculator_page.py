@@ -21,10 +21,12 @@ DEFAULTS = {
     "compare_tokens": "100000",
     "units": "GiB",
     "axes": "log",
+    "growth": "bound",
     "language": "auto",
     "theme": "auto",
 }
 TAB_OF = {piece: tab for tab, pieces in IN_TABS.items() for piece in pieces}
+TAB_OF |= {"own_numbers": "own", "compared_models": "compare"}  # tables inside a piece
 
 # The charts as Bokeh drew them; typed arrays become lists.
 DRAWN = """() => {
@@ -175,10 +177,13 @@ class CalculatorPage:
         self.settle()
 
     def choose(self, field: str, option: str) -> None:
-        """Choose from a list with the arrow keys; from the long list of models at once."""
+        """Choose from a list with the arrow keys, or find a model by its id."""
         box = self.box(field)
-        if field == "model":
-            box.select_option(option)
+        if box.get_attribute("role") == "combobox":
+            box.focus()
+            self.page.keyboard.press("Control+A")
+            self.page.keyboard.insert_text(option)
+            self.page.keyboard.press("Enter")
             self.settle()
             return
         options, now = box.evaluate(
@@ -209,7 +214,7 @@ class CalculatorPage:
         for field, text in fields.items():
             if self.box(field).input_value().replace(",", "") == text:
                 continue
-            if self.box(field).evaluate("(box) => box.tagName") == "SELECT":
+            if self.box(field).evaluate("(box) => box.matches('select, [role=combobox]')"):
                 self.choose(field, text)
             else:
                 self.type(field, text)
