@@ -17,6 +17,7 @@ from ..scenario import MODEL_FIELDS, Scenario, open_address
 
 # What a model of one's own is made of: not controls, but a tab of its own.
 OWN_FIELDS = (*MODEL_FIELDS[1:], "own_name")
+NOT_CONTROLS = (*OWN_FIELDS, "compared", "pins")
 # Two ways to say one number: what was typed in one makes what was typed in the other obsolete.
 _SAME = {"latent_width": "kv_lora_rank", "kv_lora_rank": "latent_width"}
 
@@ -73,7 +74,7 @@ class State(param.Parameterized):
             typed = {name: chosen[name] for name in beyond} | typed
             problems = beyond | problems
         without_control = {name for name in problems if name not in FIELDS} | hidden(answer.scenario)
-        without_control |= {"tab", "compared", "pins", *OWN_FIELDS}
+        without_control |= {"tab", *NOT_CONTROLS}
         self.param.update(
             answer=answer,
             typed={name: text for name, text in typed.items() if name not in without_control},
@@ -103,7 +104,7 @@ class State(param.Parameterized):
         problems = {name: error for name, error in wrong.items() if name not in hidden(answer.scenario)}
         self.param.update(
             answer=answer,
-            typed={name: typed[name] for name in problems if name not in OWN_FIELDS},
+            typed={name: typed[name] for name in problems if name not in NOT_CONTROLS},
             problems=problems,
             **self._shown(answer.scenario, system),
         )

@@ -10,7 +10,7 @@ from calculator import catalogue
 from calculator.app import own
 from calculator.app.controls import form
 from calculator.app.readouts import pieces
-from calculator.app.state import OWN_FIELDS, hidden
+from calculator.app.state import NOT_CONTROLS, hidden
 from calculator.caches import State
 from calculator.errors import FieldError, LimitError
 from calculator.estimate import EXACT_LIMIT, estimate
@@ -374,7 +374,6 @@ def test_the_address_wins_over_the_browser():
 
 # --- whatever is done ---
 
-NOT_CONTROLS = (*OWN_FIELDS, "compared", "pins")
 NAMES = [*FIELDS, "latent_width"]
 
 

@@ -75,6 +75,8 @@ def test_twenty_models_stand_apart_and_one_comes_forward(live, site):
     assert sorted(dimmed)[:19] == [pytest.approx(0.18)] * 19
     bars = live.drawn()["bars"]
     assert {len(glyph["data"]["name"]) for glyph in bars["glyphs"]} == {20}
+    live.find("#compare_default").click()
+    live.open_tab("layers")
 
 
 def test_the_table_is_sorted_and_models_come_and_go(live):

@@ -11,7 +11,7 @@ from .watched import origin
 
 COMMON = {
     *("model", "architecture", "num_layers", "tensor_parallel_size", "kv_cache_dtype", "context_tokens"),
-    *("num_sequences", "engine", "compare_tokens", "units", "axes", "language", "theme"),
+    *("num_sequences", "engine", "compare_tokens", "units", "axes", "growth", "language", "theme"),
 }
 HEADS = {"num_kv_heads", "head_size", "head_size_v"}
 HYBRID = HEADS | {"num_global_layers", "interleave"}
@@ -37,7 +37,7 @@ TRIED = {
 }
 NOT_SLIDERS = {
     *("model", "architecture", "latent_width", "interleave", "window_kind", "state_kind"),
-    *("engine", "units", "axes", "language", "theme"),
+    *("engine", "units", "axes", "growth", "language", "theme"),
 }
 
 
@@ -281,6 +281,7 @@ def test_changes_sent_together_keep_their_order(live):
         const box = document.getElementById(`box-${field}`);
         box.value = text;
         box.dispatchEvent(new Event('input', { bubbles: true }));
+        if (field === 'model') box.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
       }
     }"""
     # The first change occupies Python; the others wait together.

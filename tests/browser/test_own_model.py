@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -65,11 +66,12 @@ def asking(browser: Browser, site: str, hub: str) -> Iterator[CalculatorPage]:
     with watching(browser, origin(site), origin(hub)) as watched:
         watched.announce(r"Failed to load resource|blocked by CORS policy|/mirror/")
         calculator = CalculatorPage(watched.page).open(f"{site}?tab=own")
-        calculator.find("#hub_base").fill(hub)
+        calculator.hub = hub
         yield calculator
 
 
 def fetch(calculator: CalculatorPage, model: str, expected: str) -> None:
+    calculator.find("#hub_base").fill(calculator.hub)
     calculator.find("#hub_id").fill(model)
     calculator.find("#hub_fetch").click()
     expect(calculator.find("#hub_message")).to_contain_text(expected)
@@ -106,9 +108,9 @@ def test_without_a_network_the_page_says_so(asking):
 
 
 def test_a_base_address_that_is_none_is_refused(asking, hub):
-    asking.find("#hub_base").fill("ftp://example")
+    asking.hub = "ftp://example"
     fetch(asking, "open/llama", "is not a base address")
-    asking.find("#hub_base").fill(hub)
+    asking.hub = hub
 
 
 def test_a_fetched_configuration_becomes_the_model_and_can_be_changed_by_hand(asking):
@@ -135,6 +137,7 @@ def test_a_fetched_configuration_becomes_the_model_and_can_be_changed_by_hand(as
     asking.settle()
     expect(asking.find("#message-overrides")).to_contain_text("num_kv_heads of full_attention is 0")
     # The link carries all of it.
+    expect(asking.page).to_have_url(re.compile("o=0.0.num_kv_heads=4"))
     address = asking.address()
     assert len(address) < 500
     asking.open(asking.page.url)
