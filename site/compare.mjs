@@ -23,7 +23,10 @@ export function listen(changed, word) {
     },
     word,
   );
-  find('compare_default').addEventListener('click', () => changed('compared', find('compared_models').dataset.flagships));
+  find('compare_default').addEventListener('click', () => {
+    order = null;
+    changed('compared', find('compared_models').dataset.flagships);
+  });
   find('compare_pin').addEventListener('click', () => changed('pins', find('compared_models').dataset.pinned));
 }
 

@@ -77,7 +77,7 @@ export class Picker {
   }
 
   choose(option) {
-    this.text = option.dataset.name;
+    this.text = option.dataset.label;
     this.close();
     this.chosen(option.dataset.id);
   }
@@ -91,7 +91,7 @@ export class Picker {
   option({ id, name, kinds, layers, rate }) {
     const detail = [...kinds.map((kind) => this.word(`kind.${kind}`)), `${layers} ${this.word('unit.layers')}`, perToken(rate)];
     const made = element('div', { role: 'option', id: `${this.list.id}-${id}`, ariaSelected: 'false' }, name, element('small', {}, detail.join(' · ')));
-    Object.assign(made.dataset, { id, name });
+    Object.assign(made.dataset, { id, label: name });
     return made;
   }
 }

@@ -34,7 +34,7 @@ def test_a_model_is_found_by_name_maker_kind_and_size(live, wanted, first, fits)
     box.click()
     live.page.keyboard.insert_text(wanted)
     found = live.find("#box-model-list [role=option]").evaluate_all(
-        "(all) => all.map(({ dataset }) => dataset.name)"
+        "(all) => all.map(({ dataset }) => dataset.label)"
     )
     assert fits(found)
     assert (found[0] if found else None) == first
@@ -102,8 +102,8 @@ def test_the_table_is_sorted_and_models_come_and_go(live):
     live.settle()
     assert sorted(row[0] for row in live.table("compared_models")) == sorted(by_size)
     assert "pins" not in live.address()
-    live.find("#tab-layers").click()
-    live.settle()
+    live.find("#compare_default").click()
+    live.open_tab("layers")
 
 
 def test_the_curves_show_what_is_held(live):
