@@ -148,8 +148,8 @@ def _stages(given: Fields, rules: Rules) -> tuple[list[LayerSpec], list[frozense
 
 
 def _retaining(spec: LayerSpec, tokens: int) -> LayerSpec:
-    """A window beside a drafter of several modules."""
-    return replace(spec, retained_tokens=tokens) if tokens and spec.type in WINDOW_TYPES else spec
+    """A window beside a drafter: the planner decides what it retains, whatever the spec came with."""
+    return replace(spec, retained_tokens=tokens) if spec.type in WINDOW_TYPES else spec
 
 
 def _pool(given: Fields, groups: Sequence[Group], stages: Sequence[frozenset[int]], rules: Rules) -> Pool:

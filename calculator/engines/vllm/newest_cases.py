@@ -8,7 +8,7 @@ from .blocks import num_blocks
 from .group import Group
 from .grouping import group_layers
 from .inputs import Fields, layer_spec, settings
-from .layout import resolve
+from .layout import check_expressible, resolve
 from .placement import placements
 from .rules import Rules, rules_of
 from .settings import CacheLayout, Settings
@@ -63,8 +63,19 @@ def cache_placement(given: Fields, version: str) -> Fields:
     """Where the layers lie in the one allocation."""
     rules = rules_of(version)
     chosen = settings(given.get("config", {}))
-    groups = group_layers(_layers(given, rules), rules, layout=chosen.layout)
-    count = int(num_blocks(groups, chosen, rules, given["available_memory"]).value)
+    try:
+        groups = group_layers(
+            _layers(given, rules),
+            rules,
+            hybrid_manager=not chosen.disable_hybrid_kv_cache_manager,
+            layout=chosen.layout,
+        )
+        pages = [spec.page_size_bytes for group in groups for spec, _ in group.members]
+        check_expressible(chosen.layout, pages, len(groups))
+    except EngineError as error:
+        return {"error": _errors.get(error.key, error.key)}
+    fitting = int(num_blocks(groups, chosen, rules, given["available_memory"]).value)
+    count = chosen.num_gpu_blocks_override or fitting
     block = int(rules.block_bytes(groups, chosen.layout).value)
     return {
         "num_blocks": count,

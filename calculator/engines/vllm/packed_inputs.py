@@ -84,8 +84,10 @@ def packed_spec(given: Fields, element: StorageFormat) -> LayerSpec:
     storage = Storage(kv=_format(given, element))
     backend, mode = given.get("attn_backend"), given.get("kv_quant_mode") or "NONE"
     per_state = Fraction(given.get("tokens_per_state", 1))
+    # A latent's cache says itself how many tokens share an entry.
+    grouped = int(per_state) if kind is SpecType.MLA and per_state.denominator == 1 else 1
     spec = LayerSpec(
-        cache=_cache(kind, given, element, max(1, int(per_state))),
+        cache=_cache(kind, {**given, "num_kv_heads": _slots(given)}, element, grouped),
         storage=storage,
         block_size=given["block_size"],
         alignment=given.get("alignment"),
@@ -96,7 +98,7 @@ def packed_spec(given: Fields, element: StorageFormat) -> LayerSpec:
         packed=True,
         replicated=not given.get("dcp_sharded", True),
         tp_shards=given.get("max_tp_shards"),
-        states_per_token=per_state.denominator,
+        states_per_token=grouped / per_state,
         planes=2 if backend == "B12X" else given.get("num_head_slots"),
         indexer=given.get("cache_role") == "indexer",
         leads_indexer=given.get("is_index_group_leader", False),
@@ -114,6 +116,11 @@ def packed_spec(given: Fields, element: StorageFormat) -> LayerSpec:
     if isinstance(stride, str):
         return replace(spec, stride_kernel_block=int(stride.removeprefix("multiple_of:")))
     return replace(spec, stride_bytes=stride)
+
+
+def _slots(given: Fields) -> int:
+    """Head slots of a page: a number that the case gives stands for that of the heads."""
+    return int(given.get("num_head_slots") or given["num_kv_heads"])
 
 
 def _format(given: Fields, element: StorageFormat) -> StorageFormat:

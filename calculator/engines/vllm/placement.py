@@ -54,7 +54,7 @@ def _place(
     current = 1
     for place in range(len(AXES) - 1, -1, -1):
         axis = layout.value[place]
-        if place == page_ends:
+        if place == page_ends and spec.page_size_bytes > spec.real_page.value:
             # A padded page is a longer step of the axes outside of it.
             current = max(current, spec.page_size_bytes)
         strides[axis] = fixed.get(axis, current)

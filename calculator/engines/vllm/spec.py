@@ -5,6 +5,7 @@ Source: vLLM 0.22.0 and 0.33.0 `v1/kv_cache_interface.py`.
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 from math import gcd
 
@@ -119,7 +120,7 @@ class LayerSpec:
     packed: bool = False
     replicated: bool = False  # decode context parallelism does not share out its tokens
     tp_shards: int | None = None  # how many different parts tensor parallelism makes of it, where known
-    states_per_token: int = 1  # entries of each token
+    states_per_token: Fraction | int = 1  # entries of each token, where the cache does not say it
     own: StorageFormat | None = None  # a format that the model code gives this cache
     planes: int | None = None  # slots of a page that are not those of its heads
     # What the distance of two blocks is a multiple of: bytes, or pages of so many tokens.
@@ -185,14 +186,17 @@ class LayerSpec:
         """Entries really stored per block; a state is one."""
         if self.type is SpecType.MAMBA and self.packed:
             return 1
-        return self.block_size * self.states_per_token // self.cache.tokens_per_unit
+        return int(self.block_size * self.states_per_token // self.cache.tokens_per_unit)
 
     @property
     def entries(self) -> Expression:
         """Entries whose bytes a page counts; the 656-byte form ignored a ratio until 0.33.0."""
         block = symbol("B", self.block_size)
-        if self.states_per_token > 1:
-            return block * symbol("n_token", self.states_per_token)
+        each, shared = Fraction(self.states_per_token).as_integer_ratio()
+        if each > 1:
+            block = block * symbol("n_token", each)
+        if shared > 1:
+            return block // symbol("r", shared)
         if self.cache.tokens_per_unit == 1 or (self.format == FP8_DS_MLA and not self.packed):
             return block
         return block // symbol("r", self.cache.tokens_per_unit)

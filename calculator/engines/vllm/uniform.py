@@ -5,6 +5,7 @@ Source: vLLM 0.22.0 and 0.33.0 `v1/kv_cache_interface.py`: `merge` of each spec 
 
 from collections.abc import Sequence
 
+from ...caches import ReferenceWindow
 from ...errors import EngineError
 from ...explain import lift
 from .spec import FULL_TYPES, MLA_TYPES, WINDOW_TYPES, LayerSpec, SpecType
@@ -21,7 +22,9 @@ def mergeable(specs: Sequence[LayerSpec]) -> bool:
         return all(spec.type in MLA_TYPES and _mla_key(spec) == _mla_key(first) for spec in specs)
     if first.type is SpecType.SLIDING_WINDOW_MLA:
         return all(spec.type is first.type and _window_key(spec) == _window_key(first) for spec in specs)
-    if first.type is SpecType.REFERENCE_WINDOW and any(spec.type is not first.type for spec in specs):
+    if isinstance(first.cache, ReferenceWindow) and not all(
+        _same_reference(first.cache, spec) for spec in specs
+    ):
         return False
     if first.type in FULL_TYPES:
         if not all(spec.type in FULL_TYPES - MLA_TYPES for spec in specs):
@@ -62,6 +65,12 @@ def one_type(specs: Sequence[LayerSpec]) -> bool:
             return all(spec.type in FULL_TYPES for spec in specs)
 
 
+def _same_reference(first: ReferenceWindow, spec: LayerSpec) -> bool:
+    """Only a group that begins with such a window looks at it; full attention takes one in as its like."""
+    cache = spec.cache
+    return isinstance(cache, ReferenceWindow) and cache.reference_window == first.reference_window
+
+
 def _mla_key(spec: LayerSpec) -> tuple[object, ...]:
     key = (spec.cache_dtype, spec.cache.tokens_per_unit, spec.model_version)
     return (*key, spec.indexer, spec.leads_indexer, *_fields(spec)) if spec.packed else key
@@ -76,8 +85,7 @@ def _window_key(spec: LayerSpec) -> tuple[object, ...]:
 
 def _attention_key(spec: LayerSpec) -> tuple[object, ...]:
     """Fields of the engine's AttentionSpec: until 0.33.0 the size of V is not among them."""
-    window = getattr(spec.cache, "reference_window", None) if spec.type is SpecType.REFERENCE_WINDOW else None
-    key = (window, *_fields(spec))
+    key = _fields(spec)
     return (*key, spec.row.vectors["value"].value) if spec.packed else key
 
 

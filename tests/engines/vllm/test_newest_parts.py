@@ -12,6 +12,7 @@ from calculator.caches import (
     SlidingWindow,
 )
 from calculator.engines.vllm import Settings, allocate, blocks, equal_pages, layout
+from calculator.engines.vllm.cases import RUNNERS
 from calculator.engines.vllm.fine_prefix import common_hit, resolve_block_sizes
 from calculator.engines.vllm.group import Group, members
 from calculator.engines.vllm.held import blocks_held
@@ -40,6 +41,47 @@ def new(cache=FULL, block_size=16, **more):
 
 def cached(made, *numbers, **more):
     return CachedGroup(spec=made, cached=frozenset(numbers), **more)
+
+
+def planned(kind, *specs, **config):
+    """The answer to a case of one layer per spec, with memory for 64 KiB times 100."""
+    return RUNNERS[kind](
+        {
+            "layers": [str(number) for number in range(len(specs))],
+            "specs": {str(number): {**BASE, **spec} for number, spec in enumerate(specs)},
+            "available_memory": 6_553_600,
+            "config": {"max_model_len": 1024, "max_num_batched_tokens": 256, **config},
+        },
+        "0.33.0",
+    )
+
+
+# --- plans ---
+
+
+def test_the_planner_decides_what_a_window_retains():
+    """`get_global_kv_cache_groups` writes max(0, look-ahead - 1) into every window."""
+    window = {"type": "SlidingWindowSpec", "sliding_window": 100, "extra_retained_tokens": 40}
+    blocks_of = {n: planned("kv_cache_config", window, num_prefill_lookahead_tokens=n) for n in (0, 30)}
+    assert blocks_of[0]["num_blocks_per_request"] == -(-(99 + 256) // 16) + 1
+    assert blocks_of[30]["num_blocks_per_request"] == -(-(99 + 29 + 256) // 16) + 1
+
+
+def test_places_of_given_blocks_and_of_pages_that_no_layout_takes():
+    full = {"type": "FullAttentionSpec"}
+    placed = planned("cache_placement", full, num_gpu_blocks_override=7, kv_cache_layout="BHLNC")
+    assert (placed["num_blocks"], placed["backing_bytes"]) == (7, 7 * 65536)
+    wide = {**full, "head_size": 192}
+    refused = planned("cache_placement", full, wide, kv_cache_layout="BHLNC")
+    assert refused == {"error": "layout_cannot_express_mixed_pages"}
+
+
+def test_only_padded_pages_are_longer_steps():
+    """BHLNC, two layers of 8 heads: heads lie outside of the layers, so a layer is one head's 16 tokens."""
+    full = {"type": "FullAttentionSpec"}
+    (placed,) = planned("cache_placement", full, full, kv_cache_layout="BHLNC")["placements"]
+    assert placed["layer_stride_bytes"] == 16 * 512
+    assert placed["view_strides_bytes"] == [2 * 65536, 2 * 16 * 512, 512, 2]
 
 
 # --- prefix hits ---
@@ -200,10 +242,38 @@ def test_a_ring_a_stride_and_states_of_half_a_token():
     assert layer_spec(halves, RULES).entries.value == 32
 
 
+@pytest.mark.parametrize(
+    ("given", "page"),
+    [
+        ({"type": "FullAttentionSpec", "num_head_slots": 2}, 2 * 16 * 512),
+        ({"type": "FullAttentionSpec", "num_head_slots": 2, "state_content_bytes": 136}, 2 * 16 * 136),
+        ({"type": "FullAttentionSpec", "tokens_per_state": 2}, 8 * 8 * 512),
+        (
+            {
+                "type": "SlidingWindowMLASpec",
+                "num_kv_heads": 1,
+                "sliding_window": 64,
+                "tokens_per_state": 4,
+            },
+            4 * 256,
+        ),
+    ],
+)
+def test_a_page_is_slots_times_states_times_content(given, page):
+    """`AttentionSpec.unpadded_page_size_bytes`: a given number of slots stands for that of the heads."""
+    assert layer_spec({**BASE, **given}, RULES).page_size_bytes == page
+
+
 def test_reference_windows_are_a_type_of_their_own():
     window = new(ReferenceWindow(**HEADS, reference_window=64))
     assert not mergeable([window, new()])
+    assert not mergeable([window, new(ReferenceWindow(**HEADS, reference_window=32))])
     assert mergeable([window, window])
+
+
+def test_full_attention_takes_reference_windows_in():
+    """`FullAttentionSpec.merge` asks for its class, of which RSWASpec is one, not for a window."""
+    assert mergeable([new(), new(ReferenceWindow(**HEADS, reference_window=64))])
 
 
 def test_the_656_byte_form_ignored_a_ratio():
