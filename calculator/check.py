@@ -16,16 +16,20 @@ from typing import Any
 
 from .engines import sglang, vllm
 from .engines.sglang import cases as sglang_cases
+from .engines.sglang.parameters import PARAMETERS as SGLANG_PARAMETERS
 from .engines.vllm import cases as vllm_cases
+from .engines.vllm.parameters import PARAMETERS as VLLM_PARAMETERS
 from .errors import CalculatorError, FieldError
 from .golden_models import differences as model_differences
 
 Runner = Callable[[Mapping[str, Any], str], Mapping[str, Any]]  # input, version -> fields
 
-ENGINES: Mapping[str, tuple[tuple[str, ...], Mapping[str, Runner]]] = {
-    "vLLM": (vllm.VERSIONS, vllm_cases.RUNNERS),
-    "SGLang": (sglang.VERSIONS, sglang_cases.RUNNERS),
+# Versions, runners by the kind of case, and the names that an input may hold.
+ENGINES: Mapping[str, tuple[tuple[str, ...], Mapping[str, Runner], frozenset[str]]] = {
+    "vLLM": (vllm.VERSIONS, vllm_cases.RUNNERS, VLLM_PARAMETERS),
+    "SGLang": (sglang.VERSIONS, sglang_cases.RUNNERS, SGLANG_PARAMETERS),
 }
+NAMED = "specs"  # its keys are names that a case gives
 
 SHAPES = (
     {"note", "cases"},
@@ -64,12 +68,12 @@ def check(path: Path, configs: Path | None = None) -> Report:
     if "models" in content:
         return _check_models(path, content["models"], configs)
     engine, version = _engine(path, content["note"])
-    runners = ENGINES[engine][1]
+    _, runners, parameters = ENGINES[engine]
     cases: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     differences: list[Difference] = []
     for case in content["cases"]:
-        found = list(_differences(case, runners, version))
+        found = [*_unknown(case, parameters), *_differences(case, runners, version)]
         cases[case["kind"]] += 1
         failed[case["kind"]] += bool(found)
         differences += found
@@ -116,10 +120,29 @@ def _engine(path: Path, note: Mapping[str, str]) -> tuple[str, str]:
     engine = note.get("engine", "")
     version = re.match(r"[\d.]+", note.get("source_version", ""))
     if engine not in ENGINES or version is None or version[0] not in ENGINES[engine][0]:
-        known = "; ".join(f"{name} {', '.join(versions)}" for name, (versions, _) in ENGINES.items())
+        known = "; ".join(f"{name} {', '.join(versions)}" for name, (versions, *_) in ENGINES.items())
         given = f"{engine} {note.get('source_version', '')}"
         raise FieldError("error.engine", field=str(path), value=given, known=known)
     return engine, version[0]
+
+
+def _unknown(case: Mapping[str, Any], parameters: frozenset[str]) -> Iterator[Difference]:
+    """Parameters that no runner looks at: without them an answer would only look right."""
+    for name in dict.fromkeys(_names(case["input"])):
+        if name not in parameters:
+            yield Difference(case=case["id"], field=name, expected="a known parameter", got="not known here")
+
+
+def _names(given: object) -> Iterator[str]:
+    """All names of an input, at any depth."""
+    if isinstance(given, Mapping):
+        for name, value in given.items():
+            yield name
+            named = name == NAMED and isinstance(value, Mapping)
+            yield from _names(list(value.values()) if named else value)
+    elif isinstance(given, list):
+        for value in given:
+            yield from _names(value)
 
 
 def _differences(

@@ -111,18 +111,19 @@ def planned_index(index: Row, layers: int, pool: int = 1) -> Expression:
 
 
 def with_drafter(
-    latents: Expression, layers: int, draft_layers: int, index: IndexPrice | None = None
+    latents: Expression, layers: int, draft_layers: int, index: IndexPrice | None = None, ratio: int = 1
 ) -> Expression:
     """The cell and the drafter's layers at the price of the model's own: `+ ⌊cell · L_draft / L⌋`.
 
-    Beside index keys the drafter has one for each of its layers; with HiSparse it has room for all tokens.
+    Beside index keys the drafter has one for each of its layers; with HiSparse it has room for all tokens,
+    `ratio` times those of the device.
     """
     if not draft_layers:
         return latents if index is None else latents + index.bytes
     own = symbol("cell", latents)
     drafts = own * symbol("L_draft", draft_layers) // symbol("L", layers)
     if index is None:
-        return own + drafts
+        return own + (drafts if ratio == 1 else drafts * symbol("ratio", ratio))
     for name, factor in (("ratio", index.ratio), ("dcp", index.ranks)):
         drafts = drafts if factor == 1 else drafts * symbol(name, factor)
     return own + index.bytes + drafts + index.of(draft_layers)

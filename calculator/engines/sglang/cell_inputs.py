@@ -26,7 +26,8 @@ def cell_size(case: Case, version: str) -> Expression:
     if case.get("use_mla_backend"):
         return _latents(case, rules, layers, drafts)
     if "minimax_sparse" in case:
-        return with_drafter(_sparse_attention(case), layers, drafts)
+        ratio = case.get("hisparse_host_to_device_ratio") or 1
+        return with_drafter(_sparse_attention(case), layers, drafts, ratio=ratio)
     tp, dcp = case.get("attn_tp_size", 1), case.get("attn_dcp_size") or 1
     row = attention(case, "num_key_value_heads", "head_dim", max(1, tp // dcp))
     storage = dtype(case["kv_cache_dtype"], version)

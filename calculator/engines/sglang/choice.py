@@ -146,6 +146,7 @@ def sizing_of(
             window=held.window,
             ratio=ratio,
             tokens=attention_window(plan),
+            own_shapes=plan.architecture is None or plan.architecture in rules.own_window_shapes,
         )
     if held.latent is not None:
         sparse = held.index is not None

@@ -63,6 +63,7 @@ class Rules:
     host_may_be_smaller: bool  # than the device pool
     # Models whose window layers have a pool of their own; any other gets full-length caches for them.
     hybrid_swa_architectures: frozenset[str]
+    own_window_shapes: frozenset[str]  # of these, the models whose pools keep V and windows as they are
     unsplit_with_host_cache: frozenset[str]  # of these, not beside a host cache
 
 
@@ -91,6 +92,16 @@ _WINDOW_POOLS = frozenset(
         "Step3p5ForCausalLM",
         "Step3p5MTP",
         "Step3p7ForConditionalGeneration",
+    }
+)
+_OWN_WINDOW_SHAPES = frozenset(
+    {
+        "Gemma4ForCausalLM",
+        "Gemma4ForConditionalGeneration",
+        "Gemma4UnifiedForConditionalGeneration",
+        "MiMoV2FlashForCausalLM",
+        "MiMoV2ForCausalLM",
+        "MiMoV2MTP",
     }
 )
 _NEWER_WINDOW_POOLS = frozenset(
@@ -142,6 +153,7 @@ RULES: Mapping[str, Rules] = {
         host_value_width=False,
         host_may_be_smaller=False,
         hybrid_swa_architectures=_WINDOW_POOLS,
+        own_window_shapes=_OWN_WINDOW_SHAPES,
         unsplit_with_host_cache=frozenset(
             {
                 "MiMoV2FlashForCausalLM",
@@ -182,6 +194,13 @@ RULES: Mapping[str, Rules] = {
         host_value_width=True,
         host_may_be_smaller=True,
         hybrid_swa_architectures=_WINDOW_POOLS | _NEWER_WINDOW_POOLS,
+        own_window_shapes=_OWN_WINDOW_SHAPES
+        | {
+            "DiffusionGemmaForBlockDiffusion",
+            "EmbeddingGemma2Model",
+            "InklingForConditionalGeneration",
+            "InklingForConditionalGenerationMTP",
+        },
         unsplit_with_host_cache=frozenset({"Step3p5ForCausalLM", "Step3p7ForConditionalGeneration"}),
     ),
 }

@@ -254,22 +254,27 @@ class WindowSizing(Sizing):
     window: Part[FullAttention]
     ratio: float
     tokens: int  # of the longest window, as the engine has it
+    own_shapes: bool = True  # whether the pools are told V's width and the heads of windows
 
     def model(self, span: Span) -> swa.WindowModel:
-        """The stage's layers and rows.
+        """The stage's layers, and rows as they are priced.
 
         Raises:
             EngineError: a stage without window layers.
         """
-        tp, windows = self.settings.attention_tp, self.window.layers(*span)
+        tp = self.settings.attention_tp
+        full = self.full or self.window
+        return self._model(span, full.cache.row(tp), self.window.cache.row(tp))
+
+    def _model(self, span: Span, full: Row, window: Row) -> swa.WindowModel:
+        windows = self.window.layers(*span)
         if not windows:
             raise EngineError("sglang.stage_window", first=span[0], last=span[1] - 1)
-        full = self.full or self.window
         return swa.WindowModel(
             full_layers=self.full.layers(*span) if self.full else 0,
             window_layers=windows,
-            full_row=self._row(full.cache.row(tp)),
-            window_row=self._row(self.window.cache.row(tp)),
+            full_row=self._row(full),
+            window_row=self._row(window),
             draft_full_layers=self._drafts - self._window_drafts,
             draft_window_layers=self._window_drafts,
         )
@@ -284,6 +289,19 @@ class WindowSizing(Sizing):
 
     def _row(self, row: Row) -> Expression:
         return cell.planned(row, self.storage, 1)
+
+    @property
+    def _stored_rows(self) -> tuple[Row, Row]:
+        """A full and a window layer's token as the pools keep it: without shapes of their own both are alike.
+
+        Source: SGLang 0.5.13 and 0.5.23 `is_hybrid_swa_compress`.
+        """
+        tp = self.settings.attention_tp
+        full, window = (self.full or self.window).cache.row(tp), self.window.cache.row(tp)
+        if self.own_shapes:
+            return full, window
+        alike = replace(full, vectors=dict.fromkeys(full.vectors, full.vectors["key"]))
+        return alike, alike
 
     @property
     def cap(self) -> Expression | None:
@@ -301,8 +319,8 @@ class WindowSizing(Sizing):
         return swa.cell(self.model(span), self.ratio)
 
     def allocated(self, span: Span, sizes: Sizes) -> Expression:  # noqa: ARG002 - fixed rows
-        """The same."""
-        return self.planned(span)
+        """The same of rows as they are stored."""
+        return swa.cell(self._model(span, *self._stored_rows), self.ratio)
 
     def fit(self, span: Span, available_bytes: int) -> Sizes:
         """Both pools."""
@@ -324,14 +342,14 @@ class WindowSizing(Sizing):
 
     def pool(self, span: Span, sizes: Sizes) -> Pool:
         """SWAKVPool."""
-        tp, model = self.settings.attention_tp, self.model(span)
+        model, (full_row, window_row) = self.model(span), self._stored_rows
         assert sizes.window is not None
         window = self.extent(model.window_layers, sizes.window)
         full = None
         if self.full and model.full_layers:
             extent = self.extent(model.full_layers, sizes.full)
-            full = attention_pool(self.full.cache.row(tp), self.storage, extent)
-        return window_pool(full, attention_pool(self.window.cache.row(tp), self.storage, window))
+            full = attention_pool(full_row, self.storage, extent)
+        return window_pool(full, attention_pool(window_row, self.storage, window))
 
     @staticmethod
     def _sizes(split: swa.WindowSplit) -> Sizes:

@@ -137,6 +137,8 @@ class PagedBudget:
         options = self.options
         if options.swa_full_tokens_ratio is not None or options.max_running_requests is None:
             return None
+        if not options.cap.bounded:
+            return None
         window = self.model.sliding_window
         cap = request_cap(
             options.max_running_requests, window, self.page_size, options.draft_tokens, options.cap

@@ -22,6 +22,11 @@ class CapOptions:
     speculative_steps: int | None = None
 
     @property
+    def bounded(self) -> bool:
+        """Whether a cap exists: a prompt that is not cut into chunks may fill any number of tokens."""
+        return self.decode or self.chunked_prefill_size > 0
+
+    @property
     def decode_slots(self) -> int:
         """Extra request slots, which only a decode server has."""
         return self.extra_slots if self.decode else 0

@@ -16,6 +16,7 @@ from ...caches import (
     RingBuffer,
     SinkAttention,
     SlidingWindowMLA,
+    SparseIndexKey,
     State,
 )
 from ...errors import EngineError
@@ -85,7 +86,9 @@ class SpecMaker:
                 case MLA():
                     yield self._latent(cache, sparse=sparse)
                 case IndexKey():
-                    yield replace(self._plain(cache), indexer=True, tp_shards=1, own=self._index_format)
+                    yield replace(
+                        self._plain(cache), indexer=True, tp_shards=1, own=self._index_format(cache)
+                    )
                 case _:
                     yield self._plain(cache)
 
@@ -120,9 +123,13 @@ class SpecMaker:
             leads_indexer=sparse,
         )
 
-    @property
-    def _index_format(self) -> StorageFormat | None:
-        """Index keys in four bits, an option that only newer versions allocate."""
+    def _index_format(self, cache: Cache) -> StorageFormat | None:
+        """Index keys in fewer bits, options that only newer versions allocate.
+
+        In eight bits only MiniMax's are plain elements: DSA's are so by default, with scales.
+        """
+        if isinstance(cache, SparseIndexKey):
+            return FP8 if self.settings.fp8_indexer else None
         return FP4_INDEX if self.settings.fp4_indexer and self.rules.packed else None
 
     def _state(self, state: State) -> LayerSpec:
@@ -155,7 +162,7 @@ class SpecMaker:
             raise EngineError("vllm.block", block_size=block_size, ratio=cache.tokens_per_unit)
         if isinstance(cache, CompressedIndexKey):
             made = self._v4_spec(cache, block_size, V4_ALIGNMENT, None)
-            return replace(made, own=self._index_format)
+            return replace(made, own=self._index_format(cache))
         return self._v4_spec(cache, block_size, V4_ALIGNMENT, dtype)
 
     def _v41(self, cache: Cache) -> LayerSpec:

@@ -80,6 +80,7 @@ class Settings:
     max_concurrent_batches: int | None = optional(1, 1024)
     num_prefill_lookahead_tokens: int = size(0, 1024, default=0)
     fp4_indexer: bool = False
+    fp8_indexer: bool = False
 
     def __post_init__(self) -> None:
         for item in fields(self):

@@ -274,6 +274,19 @@ def test_beside_recurrent_state_values_are_stored_as_wide_as_keys():
     assert got.notes[0][0] == "sglang.note_wide_values"
 
 
+@pytest.mark.parametrize(("architecture", "value"), [("Step3p5ForCausalLM", 192), ("MiMoV2ForCausalLM", 128)])
+@pytest.mark.parametrize("version", ["0.5.13", "0.5.23"])
+def test_only_some_window_pools_are_told_the_width_of_values(architecture, value, version):
+    """`is_hybrid_swa_compress`: the others' MHATokenToKVPool takes head_dim for V."""
+    full = FullAttention(num_kv_heads=4, head_size=192, head_size_v=128)
+    window = SlidingWindow(num_kv_heads=4, head_size=192, head_size_v=128, sliding_window=128)
+    plan = ModelPlan(layers=((full,), (window,)), architecture=architecture)
+    got = allocate(plan, Storage(), settings(swa_full_tokens_ratio=0.5), version)
+    assert got.tightest.planned_bytes_per_token.value == 4 * (192 + 128) * 2 * 1.5
+    assert got.tightest.allocated_bytes_per_token.value == 4 * (192 + value) * 2 * 1.5
+    assert {buffer.dims[-1] for buffer in got.stages[0].pool.buffers} == {192, value}
+
+
 def test_the_layout_of_rocm():
     got = run(alike(FULL), platform="hip", kv_cache_layout="vectorized_5d")
     assert len(got.stages[0].pool.buffers[0].dims) == 5

@@ -198,6 +198,25 @@ def test_a_drafter_allocates_more_of_a_window_per_step():
     assert slow == 128 + 4 * 128 + 64 + 64 + 8192 + 64
 
 
+def test_a_prompt_that_is_not_cut_into_chunks_has_no_cap():
+    """`_resolve_swa_cap_tokens`: then the ratio decides, but on a decode server, which computes no prompt."""
+    chosen = {"compress_ratios": [2, 4], "kv_source_layer_ids": [0], "page_size": 256}
+    chosen |= {"available_bytes": 2**36, "kv_layout": "v41", "max_running_requests": 4}
+    case = {**chosen, "chunked_prefill_size": -1}
+    assert RUNNERS["pool_dsv4"](case, NEW)["swa_cap_tokens"] is None
+    assert RUNNERS["pool_dsv4"]({**case, "disaggregation_mode": "decode"}, NEW)["swa_cap_tokens"] > 0
+
+
+def test_a_drafter_of_a_sparse_model_has_room_for_all_tokens():
+    """Two layers of 2048 bytes and a key of 256; HiSparse's ratio is `draft_loc_space_scale`."""
+    sizes = {"dense": [0], "sparse": [1], "sparse_index_dim": 128, "k_only": [1]}
+    case = {"num_layers": 2, "num_key_value_heads": 4, "head_dim": 128, "kv_cache_dtype": "bfloat16"}
+    case |= {"minimax_sparse": sizes, "available_bytes": 2**36, "page_size": 64}
+    case |= {"hisparse_host_to_device_ratio": 2, "eagle_draft_num_layers": 1}
+    target = 2 * 2048 + 2048 + 2 * 256
+    assert RUNNERS["pool_default"](case, NEW)["cell_size"] == target + target // 2 * 2
+
+
 def test_deepseek_v4_prices_padding_and_sets_states_aside():
     found = v4(*V4_LAYERS)
     (key, values), *_ = found.notes

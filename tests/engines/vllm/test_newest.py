@@ -85,6 +85,16 @@ def test_minimax_m3_has_a_16_bit_index_key_beside_k_and_v():
     assert sum(group.num_layers for group in found.groups) == 3
 
 
+@pytest.mark.parametrize(("chosen", "key"), [(False, 256), (True, 128)])
+def test_minimax_m3_may_have_index_keys_of_eight_bits(chosen, key):
+    """A key of 128 elements: `indexer_kv_dtype` decides its type, not the format of K and V."""
+    found = allocated(
+        [FULL, (FULL, SparseIndexKey(index_head_dim=128))], FP8, max_model_len=1024, fp8_indexer=chosen
+    )
+    specs = [spec for group in found.groups for spec, _ in group.members if spec.indexer]
+    assert [spec.real_page.value / spec.block_size for spec in specs] == [key]
+
+
 @pytest.mark.parametrize("kv", [FP8, NVFP4_DS_MLA])
 def test_deepseek_v4_1_keeps_windows_records_and_rings(kv):
     found = allocated([v41(1)] * 4 + [v41(2)] * 4, kv, block_size=64, max_model_len=4096)
