@@ -44,7 +44,7 @@ STEPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "limit": ("limited", "drafter_requests"),
         "drafters": ("drafters_priced",),
         "window_floor": ("window_checked", "window_capped"),
-        "window_classes": ("hybrid_swa_architectures", "unsplit_with_host_cache"),
+        "window_classes": ("hybrid_swa_architectures", "own_window_shapes", "unsplit_with_host_cache"),
         "recipes": ("formats", "kinds_to_come"),
     },
 }
