@@ -3,7 +3,7 @@
 Source: vLLM 0.22.0 and 0.33.0 `unify_kv_cache_spec_page_size`, `_get_kv_cache_groups_uniform_page_size`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd
 
 from ...errors import EngineError
@@ -24,7 +24,7 @@ def group_layers(specs: Sequence[LayerSpec]) -> tuple[Group, ...]:
     kept, hidden = _apart(specs)
     page_size = max(specs[layer].page_size_bytes for layer in kept)
     unified = {layer: _grown(specs[layer], page_size) for layer in kept}
-    groups = _split(_by_spec(unified))
+    groups = _split(_by_spec(unified), unified)
     for layer in hidden:
         fitted = specs[layer].resized(max(page_size // _token(specs[layer]), 1)).padded(page_size)
         groups.append(Group(members=((fitted, (layer,)),)))
@@ -44,7 +44,7 @@ def group_padded_layers(specs: Sequence[LayerSpec]) -> tuple[Group, ...]:
     if any(_unfit(specs[layer], page_size) for layer in kept):
         return _container(specs)
     unified = {layer: _padded(specs[layer], page_size) for layer in kept}
-    groups = _split(_merged(_by_spec(unified)))
+    groups = _split(_merged(_by_spec(unified)), unified)
     return tuple(groups) if not hidden else _with_hidden(groups, specs, hidden, page_size)
 
 
@@ -85,14 +85,16 @@ def _can_merge(specs: Sequence[LayerSpec]) -> bool:
         return False
 
 
-def _split(types: Typed) -> list[Group]:
-    """Types in groups of about as many layers as the rarest one has."""
+def _split(types: Typed, unified: Mapping[int, LayerSpec]) -> list[Group]:
+    """Types in groups of about as many layers as the rarest one has; a group has the class of its first."""
     smallest, largest = (rule(len(layers) for _, layers in types) for rule in (min, max))
     group_size = largest if 2 * largest < 3 * smallest else smallest
     groups = []
-    for spec, layers in types:
+    for _, layers in types:
         stride = -(-len(layers) // group_size)
-        groups += [Group(members=((spec, tuple(layers[i::stride])),)) for i in range(stride)]
+        for first in range(stride):
+            spec = unified[layers[first]]
+            groups.append(Group(members=((spec, tuple(layers[first::stride])),)))
     return groups
 
 
@@ -163,8 +165,8 @@ def _with_hidden(
 def _scaled(group: Group, scale: int) -> Group:
     ((spec, layers),) = group.members
     grown = spec.resized(spec.block_size * scale)
-    if spec.page_size_padded is not None:
-        grown = grown.padded(spec.page_size_padded * scale)
+    if spec.page_size_padded is not None or spec.page_size_bytes > spec.real_page.value:
+        grown = grown.padded(spec.page_size_bytes * scale)
     return Group(members=((grown, layers),))
 
 

@@ -17,6 +17,11 @@ def _ceiling(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def _block(spec: LayerSpec, shards: int) -> int:
+    """Tokens of a block over the ranks that share them out."""
+    return spec.block_size * (shards if spec.dcp_sharded else 1)
+
+
 def skipped_tokens(spec: LayerSpec, processed: int) -> int:
     """Tokens, of `processed`, that no later step needs. Source: `get_num_skipped_tokens`."""
     match spec.type:
@@ -94,7 +99,7 @@ class Run:
         return max(peaks)
 
     def _steady(self, spec: LayerSpec, first: int, count: int, step: int) -> int:
-        block, lag = spec.block_size * self.shards, (self.batches - 1) * step
+        block, lag = _block(spec, self.shards), (self.batches - 1) * step
         start = self.start(first)
         match spec.type:
             case SpecType.SLIDING_WINDOW | SpecType.SLIDING_WINDOW_MLA:
@@ -137,7 +142,7 @@ def blocks_held(
             return 1
         case SpecType.CROSS:
             return _ceiling(encoder_tokens, spec.block_size)
-    block = spec.block_size * (shards if spec.dcp_sharded else 1)
+    block = _block(spec, shards)
     if spec.type is SpecType.REFERENCE_WINDOW:
         return _ceiling(computed + new, block) - _gap(spec, processed, prompt, block)
     kept = _ceiling(computed + new, block) - skipped_tokens(spec, processed) // block
@@ -156,7 +161,7 @@ def _turns(run: Run, spec: LayerSpec, first: int, count: int) -> list[int]:
     It grows until the gap opens; then it goes up and down with the blocks of its two ends.
     """
     last = first + count - 1
-    block = spec.block_size * run.shards
+    block = _block(spec, run.shards)
     opens = first + max(0, run.prompt + getattr(spec.cache, "reference_window", 1) - run.start(first))
     return sorted(
         {first, last} | set(range(min(opens, last), min(opens + 3 * block + run.batches, last) + 1))

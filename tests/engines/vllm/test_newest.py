@@ -147,6 +147,22 @@ def test_blocks_grow_where_a_token_of_hidden_states_does_not_fit():
     assert found[0].spec.block_size > 16
     padded = Group(members=((spec(small, packed=True).padded(2048), (0,)),))
     assert equal_pages._scaled(padded, 2).spec.page_size_bytes == 4096
+    # 16 tokens of 528 bytes, up to 8640: `SlidingWindowMLASpec.merge` keeps the page, not the alignment.
+    window = SlidingWindowMLA(head_size=528, qk_rope_head_dim=0, sliding_window=128)
+    aligned = replace(spec(window, packed=True, storage=Storage(kv=FP8)), alignment=576)
+    assert equal_pages._scaled(Group(members=((aligned, (0,)),)), 2).spec.page_size_bytes == 2 * 8640
+
+
+def test_a_group_has_the_class_of_its_first_layer():
+    """`create_kv_cache_group_specs` merges the layers of each group, not of the whole type."""
+    reference = ReferenceWindow(**HEADS, reference_window=64)
+    made = [spec(cache, packed=True) for cache in (FULL, reference, WINDOW)]
+    found = equal_pages.group_padded_layers(made)
+    assert [group.spec.type.value for group in found] == [
+        "FullAttentionSpec",
+        "RSWASpec",
+        "SlidingWindowSpec",
+    ]
 
 
 def test_a_state_is_padded_and_a_page_that_divides_grows():

@@ -15,7 +15,7 @@ from calculator.engines.vllm import Settings, allocate, blocks, equal_pages, lay
 from calculator.engines.vllm.cases import RUNNERS
 from calculator.engines.vllm.fine_prefix import common_hit, resolve_block_sizes
 from calculator.engines.vllm.group import Group, members
-from calculator.engines.vllm.held import blocks_held
+from calculator.engines.vllm.held import Run, blocks_held
 from calculator.engines.vllm.hybrid import align
 from calculator.engines.vllm.inputs import layer_spec
 from calculator.engines.vllm.model import MambaMode
@@ -65,6 +65,18 @@ def test_the_planner_decides_what_a_window_retains():
     blocks_of = {n: planned("kv_cache_config", window, num_prefill_lookahead_tokens=n) for n in (0, 30)}
     assert blocks_of[0]["num_blocks_per_request"] == -(-(99 + 256) // 16) + 1
     assert blocks_of[30]["num_blocks_per_request"] == -(-(99 + 29 + 256) // 16) + 1
+
+
+@pytest.mark.parametrize(
+    "cache", [WINDOW, ReferenceWindow(**HEADS, reference_window=40)], ids=["window", "reference"]
+)
+def test_what_ranks_do_not_share_out_has_its_own_blocks_at_the_peak(cache):
+    """The peaks are those of the single steps, with blocks of one rank."""
+    run, alone = Run(prompt=300, step=70, shards=2, batches=2), new(cache, replicated=True)
+    steps = [run.held(alone, number) for number in range(run.chunks + 90)]
+    assert run.prefill_peak(alone) == max(steps[: run.chunks])
+    assert run.decode_peak(alone, 90) == max(steps[run.chunks :])
+    assert steps[0] == -(-70 // 16)
 
 
 def test_places_of_given_blocks_and_of_pages_that_no_layout_takes():
