@@ -6,6 +6,7 @@ import { copy } from './copy.mjs';
 import * as form from './form.mjs';
 import * as how from './how.mjs';
 import * as own from './own.mjs';
+import { Python } from './python.mjs';
 import * as shortcuts from './shortcuts.mjs';
 import * as strip from './strip.mjs';
 import * as tabs from './tabs.mjs';
@@ -13,27 +14,23 @@ import * as tabs from './tabs.mjs';
 const root = document.documentElement;
 const site = JSON.parse(document.getElementById('site').textContent);
 const at = (url) => new URL(url, document.baseURI).href;
-const part = ({ url, bytes }) => ({ url: at(url), bytes });
-const parts = {
-  runtime: at(site.runtime),
-  panel: at(site.panel),
-  packages: part(site.packages),
-  stdlib: part(site.stdlib),
-  wasm: part(site.wasm),
+/** The same with every address in full: the worker stands in another folder. */
+const full = (part) => {
+  if (Array.isArray(part)) return part.map(full);
+  if (part?.url) return { ...part, url: at(part.url) };
+  if (typeof part === 'object') return Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, full(inner)]));
+  return part;
 };
+const { packages, stdlib, wasm, resume } = site;
+const parts = { runtime: at(site.runtime), panel: at(site.panel), ...full({ packages, stdlib, wasm, resume }) };
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const system = () => ({
   language: navigator.language.startsWith('zh') ? 'zh' : 'en',
   theme: dark.matches ? 'dark' : 'light',
 });
 
-let worker;
-let live = false;
 let query = location.search.slice(1);
 let status = { key: 'status.loading', values: {} };
-const waiting = new Map(); // field -> text, in the order of the last change of each
-let sent = new Map(); // the changes that are with Python
-const asked = []; // resolvers of result()
 
 // ---- words and pieces -------------------------------------------------------------------------------------------
 
@@ -87,6 +84,23 @@ function open() {
   else performance.mark('kv-answer');
 }
 
+// What the charts are painted with before Python is there; it brings them to what the address asks for.
+const shown = { language: root.lang, theme: root.dataset.theme };
+
+async function paint() {
+  const url = site.documents?.[`${shown.language}-${shown.theme}`];
+  if (!url) return;
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
+  await charts.paint(await response.json());
+  if (!root.dataset.kvAnswer) painted();
+}
+
+function painted() {
+  if (root.dataset.kvState === 'loading') root.dataset.kvState = 'painted';
+  performance.mark('kv-painted');
+}
+
 function show(page) {
   root.dataset.theme = page.theme;
   if (root.lang !== page.language) {
@@ -99,7 +113,7 @@ function show(page) {
   form.show(page.form);
   own.show(page.own);
   compare.refresh();
-  if (!ahead('tab')) tabs.show(page.tab);
+  if (!python.ahead('tab')) tabs.show(page.tab);
   describe(page.summary);
   document.title = `${page.title} · ${word('shell.title')}`;
   query = page.address;
@@ -109,118 +123,84 @@ function show(page) {
 // ---- changes --------------------------------------------------------------------------------------------------------
 
 function change(field, text) {
-  waiting.delete(field);
-  waiting.set(field, text);
   // The page itself can follow these two at once.
   if (field === 'theme') root.dataset.theme = text === 'auto' ? system().theme : text;
   if (field === 'language') {
     root.lang = text === 'auto' ? system().language : text;
     reword();
   }
-  send();
+  python.change(field, text);
 }
-
-/** Whether the user has changed a field since Python's answer. */
-const ahead = (field) => waiting.has(field) || sent.has(field);
 
 async function copyLink() {
   say((await copy(address.link())) ? 'shell.copied' : 'shell.copy_failed');
-  soon('copied', 3000, () => live && say('status.live'));
-}
-
-/** One message is with Python at a time; what changes meanwhile is sent together, the last text of each field. */
-function send() {
-  if (!live || sent.size) return;
-  if (waiting.size) {
-    sent = new Map(waiting);
-    worker.postMessage({ type: 'change', changes: Object.fromEntries(sent), system: system() });
-    waiting.clear();
-  } else {
-    asked.forEach((_, id) => worker.postMessage({ type: 'result', id }));
-  }
+  soon('copied', 3000, () => root.dataset.kvState === 'live' && say('status.live'));
 }
 
 window.kvCalculator = {
   /** The estimate's JSON, once Python has answered every change made so far. */
-  result: () =>
-    new Promise((resolve, reject) => {
-      if (root.dataset.kvState === 'error') throw new Error(document.getElementById('status').textContent);
-      asked.push({ resolve, reject });
-      send();
-    }),
+  result: () => python.result(),
 };
 
-// ---- the worker -----------------------------------------------------------------------------------------------------
+// ---- Python ---------------------------------------------------------------------------------------------------------
 
-const heard = {
+const hear = {
   progress({ step, loaded, total }) {
     const bar = document.getElementById('progress');
-    if (step === 'start') bar.removeAttribute('value');
+    if (loaded === undefined) bar.removeAttribute('value');
     else bar.value = loaded / total;
     const million = (bytes) => (bytes / 1e6).toFixed(1);
     say(`status.${step}`, { loaded: million(loaded), total: million(total) });
   },
-  async painted({ page, ...document }) {
-    await charts.paint(document);
-    show(page);
-    root.dataset.kvState = 'painted';
-    performance.mark('kv-painted');
-    live = true;
+  painted({ document }) {
+    opened = charts.paint(JSON.parse(document));
+    return opened;
+  },
+  async patch({ patch }) {
+    await opened;
+    charts.patch(JSON.parse(patch));
+  },
+  state({ page }) {
+    show(JSON.parse(page));
+    requestAnimationFrame(() => performance.mark('kv-updated'));
+  },
+  async live() {
+    await opened;
+    if (!performance.getEntriesByName('kv-painted').length) painted();
     root.dataset.kvState = 'live';
     performance.mark('kv-live');
     say('status.live');
-    send();
   },
-  live() {},
-  patch: charts.patch,
-  state({ page }) {
-    sent.clear();
-    show(page);
-    requestAnimationFrame(() => performance.mark('kv-updated'));
-    send();
+  fallback({ reason }) {
+    console.warn(reason);
+    root.dataset.kvState = 'fallback';
+    say('status.fallback', { reason });
   },
-  result({ id, result }) {
-    asked[id]?.resolve(result);
-    delete asked[id];
-    if (!Object.keys(asked).length) asked.length = 0;
+  restart({ reason }) {
+    console.warn(reason);
+    root.dataset.kvState = 'loading';
+    say('status.restart');
   },
-  error({ reason, detail }) {
-    fail(live ? 'status.stopped' : 'status.error', reason, detail);
+  failed({ reason, wasLive }) {
+    root.dataset.kvState = 'error';
+    say(wasLive ? 'status.stopped' : 'status.error', { reason });
+    document.getElementById('retry').hidden = false;
   },
 };
 
-async function hear({ data }) {
-  try {
-    await heard[data.type](data);
-  } catch (error) {
-    console.error(error);
-    heard.error({ reason: error.message });
-  }
-}
+const python = new Python(parts, { address: () => query, system, shown: () => shown }, hear);
+let opened; // the charts are painted
 
 function start() {
-  worker?.terminate();
-  live = false;
-  sent.clear();
   root.dataset.kvState = 'loading';
   document.getElementById('retry').hidden = true;
   say('status.loading');
-  worker = new Worker(new URL('worker.mjs', import.meta.url), { type: 'module' });
-  worker.onmessage = hear;
-  worker.onerror = (event) => fail('status.error', event.message || 'worker.mjs');
-  worker.postMessage({ type: 'start', site: parts, query, system: system() });
+  python.start();
+  opened = paint();
+  opened.catch((error) => python.fail({ reason: error.message }));
 }
 
-function fail(key, reason, detail = reason) {
-  worker.terminate();
-  live = false;
-  root.dataset.kvState = 'error';
-  say(key, { reason });
-  document.getElementById('retry').hidden = false;
-  asked.splice(0).forEach(({ reject }) => reject(new Error(detail)));
-}
-
-form.listen(change, ahead, word);
+form.listen(change, (field) => python.ahead(field), word);
 tabs.listen((field, text) => {
   change(field, text);
   address.settle();
@@ -230,7 +210,7 @@ how.listen(change, word);
 own.listen(change, word);
 compare.listen(change, word);
 address.listen((past) => {
-  waiting.clear(); // it was meant for the scenario that was left
+  python.forget(); // what waits was meant for the scenario that was left
   form.leave();
   change('address', past);
 });

@@ -24,8 +24,8 @@ function passOver(element) {
 }
 
 /** Apply one patch of Python's to the drawn document. */
-export function patch({ patch, buffers }) {
-  drawn.apply_json_patch(patch, buffers);
+export function patch(patch) {
+  drawn.apply_json_patch(patch);
 }
 
 /** Wait for bokeh.min.js, which loads beside everything else; ask for it again if it did not come. */

@@ -1,13 +1,13 @@
-"""What the worker calls. The one file that may import js and pyodide."""
+"""What the worker calls: text in, text out. Only importable in Pyodide, for panel.io.pyodide is."""
 
 import json
-from collections.abc import Callable
+import random
 from typing import Any
 
-from js import JSON, Map, Object
-from panel.io.pyodide import _doc_json, _process_document_events, init_doc
+from bokeh.core.serialization import Serializer
+from bokeh.settings import settings
+from panel.io.pyodide import _doc_json, init_doc
 from panel.io.state import state as panel_state
-from pyodide.ffi import JsProxy, to_js
 
 from .main import ROOTS, App
 
@@ -15,38 +15,53 @@ from .main import ROOTS, App
 class Session:
     """The app, its document, and the events of the document since the page was last told."""
 
-    def __init__(self, query: str, system: JsProxy) -> None:
+    def __init__(self, query: str, system: str) -> None:
         init_doc()
-        self.app = App(query, system.to_py())
+        settings.simple_ids.set_value(True)  # Panel's are unique in the world, and four times as long
+        self.app = App(query, json.loads(system))
         self.document = panel_state.curdoc
         self.app.add_to(self.document)
         self.events: list[Any] = []
-
-    def painted(self) -> str:
-        """The whole document and page, as JSON; from here on only changes are told."""
-        documents, items, roots = _doc_json(self.document)
         self.document.on_change(self.events.append)
         self.document.unhold()
         self.events.clear()  # the roots were added before the page knew the document
+
+    def painted(self) -> str:
+        """The whole document as JSON; from here on only changes are told."""
+        documents, items, roots = _doc_json(self.document)
+        self.events.clear()
         return json.dumps(
             {
                 "documents": json.loads(documents),
                 "items": json.loads(items),
                 "roots": dict(zip(ROOTS, json.loads(roots), strict=True)),
-                "page": self.app.page(),
             }
         )
 
-    def change(self, given: JsProxy, system: JsProxy, send: Callable[[object, object], None]) -> str:
-        """Apply changes, send one patch for all that they did to the charts, return the page as JSON."""
-        self.app.change(given.to_py(), system.to_py())
-        if self.events:
-            events, self.events[:] = list(self.events), []
-            patch, buffers = _process_document_events(self.document, events)
-            send(
-                JSON.parse(json.dumps(patch)),  # to_js would make None undefined, which Bokeh refuses
-                Map.new(Object.entries(to_js(buffers, dict_converter=Object.fromEntries))),
-            )
+    def resume(self, query: str, system: str, shown: str) -> None:
+        """Go on after a snapshot: the page shows the document of `shown` (language and theme)."""
+        random.seed()  # every page would draw the numbers of the one that was kept
+        self.app.change({}, json.loads(shown))
+        self.events.clear()  # the document was painted with these
+        self.app.start(query, json.loads(system))
+
+    def change(self, changes: str, system: str) -> None:
+        """Apply changes, by field."""
+        self.app.change(json.loads(changes), json.loads(system))
+
+    def patch(self) -> str:
+        """What happened to the charts since the last time, as one patch; nothing if nothing did."""
+        if not self.events:
+            return ""
+        events, self.events[:] = list(self.events), []
+        models = self.document.models
+        serializer = Serializer(references=models.synced_references, deferred=False)  # arrays as text, too
+        patch = json.dumps({"events": serializer.encode(events)}, allow_nan=False)
+        models.flush_synced(lambda model: not serializer.has_ref(model))
+        return patch
+
+    def page(self) -> str:
+        """The page besides the charts, as JSON."""
         return json.dumps(self.app.page())
 
     def result(self) -> str:

@@ -20,8 +20,7 @@ class App:
 
     def __init__(self, query: str, system: Mapping[str, str]) -> None:
         self.state = State()
-        self.state.start(query, system)
-        self.how = ""
+        self.start(query, system)
         self.views = {"curves": Curves(self.state), "bars": Bars(self.state)}
 
     def add_to(self, document: Document) -> None:
@@ -33,15 +32,20 @@ class App:
         for name in ROOTS:
             document.add_root(pn.panel(self.views[name]).get_root(document))
 
+    def start(self, query: str, system: Mapping[str, str]) -> None:
+        """Open an address, at the beginning or later."""
+        self.how = ""
+        self.state.start(query, system)
+
     def change(self, given: Mapping[str, str], system: Mapping[str, str]) -> None:
         """Take what was typed or dragged, by field, or a whole `address` that the user went back to.
 
         `how` is the quantity whose formula is asked for: the next page has it.
         """
         fields = dict(given)
-        self.how = fields.pop("how", "")
         if "address" in fields:
-            self.state.start(fields.pop("address"), system)
+            self.start(fields.pop("address"), system)
+        self.how = fields.pop("how", "")
         self.state.change(fields, system)
 
     def _own(self) -> dict[str, object]:

@@ -1,28 +1,34 @@
 """Drives every control once, so that the build sees every module that the app imports."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from .. import catalogue
 from ..fields import FIELDS, Choice
 from .main import App
+
+if TYPE_CHECKING:
+    from .browser import Session
 
 SYSTEM = {"language": "en", "theme": "light"}
 
 
 def rehearse() -> None:
     """Open, change and show everything; the answers are not looked at."""
-    from js import Object
-    from pyodide.ffi import to_js
-
     from .browser import Session  # only importable in Pyodide
 
-    def sent(content: Mapping[str, str]) -> object:
-        return to_js(content, dict_converter=Object.fromEntries)
-
-    session = Session("", sent(SYSTEM))
+    session = Session("", json.dumps(SYSTEM))
     session.painted()
+    drive(session)
+
+
+def drive(session: "Session") -> None:
+    """Everything that the worker asks of a session, and every control of its app."""
     play(session.app)
-    session.change(sent({"num_layers": "7"}), sent(SYSTEM), lambda *_: None)
+    session.change(json.dumps({"num_layers": "7"}), json.dumps(SYSTEM))
+    session.patch()
+    session.page()
     session.result()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import archive, products, sources
-from .cache import Cache
+from .cache import Cache, sha256
 from .console import BuildError, one_sentence, say, table
 from .runtime import fetch_runtime, read_pins
 from .wheels import fetch_wheels, read_lock
@@ -19,6 +19,7 @@ from .wheels import fetch_wheels, read_lock
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+Part = dict[str, object]  # a file: its address, its length, its SHA-256
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = (
     "site/index.html",
@@ -84,25 +85,70 @@ def _lay_out(
     from calculator.app.shell import render
 
     core = {name: runtime[name] for name in products.CORE} | {"stdlib.zip": made.stdlib}
-    app_url = f"app-{archive.tree_digest(app)[:10]}/"
-    runtime_url = f"runtime-{archive.tree_digest(core)[:10]}/"
-    packages_url = f"packages-{archive.tree_digest({'packages.zip': made.packages})[:10]}.zip"
+    files: dict[str, bytes] = {".nojekyll": b""}
+    app_url, runtime_url = _put_folder(files, "app", app), _put_folder(files, "runtime", core)
     addresses: dict[str, object] = {
         "app": app_url,
         "runtime": runtime_url,
-        "packages": {"url": packages_url, "bytes": len(made.packages)},
-        "stdlib": {"url": f"{runtime_url}stdlib.zip", "bytes": len(made.stdlib)},
-        "wasm": {"url": f"{runtime_url}pyodide.asm.wasm", "bytes": len(core["pyodide.asm.wasm"])},
+        "packages": _put(files, "packages.zip", made.packages),
+        "stdlib": _part(f"{runtime_url}stdlib.zip", made.stdlib),
+        "wasm": _part(f"{runtime_url}pyodide.asm.wasm", core["pyodide.asm.wasm"]),
         "panel": f"{app_url}panel/",
     }
+    if made.snapshot:
+        addresses |= _resumable(files, runtime, made)
     template = (root / "site/index.html").read_text(encoding="utf-8")
+    return {"index.html": render(template, addresses).encode(), **files}
+
+
+def _resumable(
+    files: dict[str, bytes], runtime: Mapping[str, bytes], made: products.Products
+) -> dict[str, object]:
+    """Puts the memory snapshot and all that it needs into `files`; what the page must know of it."""
+    manifest = json.loads(made.snapshot["manifest.json"])
+
+    def packed(name: str, data: bytes) -> Part:
+        return _put(files, f"{name}.gz", gzip.compress(data, 9, mtime=0))
+
+    documents = json.loads(made.snapshot["documents.json"])
     return {
-        "index.html": render(template, addresses).encode(),
-        ".nojekyll": b"",
-        packages_url: made.packages,
-        **{f"{app_url}{name}": data for name, data in app.items()},
-        **{f"{runtime_url}{name}": data for name, data in core.items()},
+        "resume": {
+            "header": manifest["header"],
+            "lock": json.loads(runtime["pyodide-lock.json"]),
+            "snapshot": _put(files, "snapshot.zst", made.snapshot["snapshot.zst"])
+            | {"size": manifest["snapshot"]},
+            "extensions": [
+                _put(files, f"extension-{at}.zst", made.snapshot[f"extension-{at}.zst"]) | extension
+                for at, extension in enumerate(manifest["extensions"])
+            ],
+            "files": packed("files.json", products.texts(archive.unpack(made.packages))),
+            "script": packed("pyodide.asm.mjs", runtime["pyodide.asm.mjs"]),
+            "wasm": packed("pyodide.asm.wasm", runtime["pyodide.asm.wasm"]),
+        },
+        "documents": {
+            look: _put(files, f"charts-{look}.json", document.encode())["url"]
+            for look, document in documents.items()
+        },
     }
+
+
+def _put_folder(files: dict[str, bytes], name: str, content: Mapping[str, bytes]) -> str:
+    """Puts a folder into `files` under its hash, and says where it is."""
+    url = f"{name}-{archive.tree_digest(content)[:10]}/"
+    files |= {f"{url}{inner}": data for inner, data in content.items()}
+    return url
+
+
+def _put(files: dict[str, bytes], name: str, data: bytes) -> Part:
+    """Puts a file into `files` under its hash, and says what the page must know of it."""
+    stem, dot, suffix = name.partition(".")
+    url = f"{stem}-{sha256(data)[:10]}{dot}{suffix}"
+    files[url] = data
+    return _part(url, data)
+
+
+def _part(url: str, data: bytes) -> Part:
+    return {"url": url, "bytes": len(data), "sha256": sha256(data)}
 
 
 def _swap(files: Mapping[str, bytes], dist: Path) -> None:

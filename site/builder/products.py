@@ -1,11 +1,11 @@
-"""The two archives of Python code that the site carries: the code and the standard library."""
+"""What Node.js makes for the site: two archives of Python code, and the memory snapshot of the app."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,21 +21,25 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json")
 STDLIB = "python_stdlib.zip"
-TOOLS = ("__init__.py", "archive.py", "interpreter.py", "node.mjs")
+TOOLS = ("__init__.py", "archive.py", "interpreter.py", "node.mjs", "snapshot.mjs", "../memory.mjs")
 LABELS = {
     "bytecode": "bytecode of {what}",
     "rehearse": "rehearsal of the app in Pyodide",
     "trim": "{what} with only what it imports",
     "prove": "rehearsal of the trimmed result",
+    "snapshot": "snapshot of the app's memory",
+    "resume": "rehearsal of the app brought back from it",
+    "compress": "compression of the snapshot",
 }
 
 
 @dataclass(frozen=True)
 class Products:
-    """The zip archives, as bytes."""
+    """The zip archives as bytes, and what snapshot.mjs wrote, by file name; nothing in a plain build."""
 
     packages: bytes
     stdlib: bytes
+    snapshot: dict[str, bytes] = field(default_factory=dict)
 
 
 def plain(
@@ -67,14 +71,25 @@ def compiled(
     libraries = _made("bytecode", "the packages", packages, stdlib, core, cache)["code.zip"]
     code = archive.unpack(libraries) | dict(calculator)
     made = _made("trim", "the site", code, stdlib, core, cache)
-    return Products(made["code.zip"], made["stdlib.zip"])
+    trimmed = archive.unpack(made["code.zip"])
+    snapshot = _made("snapshot", "the site", trimmed, made["stdlib.zip"], core, cache)
+    return Products(made["code.zip"], made["stdlib.zip"], snapshot)
+
+
+def texts(code: Mapping[str, bytes]) -> bytes:
+    """JSON of the calculator's files that are not code: what a session reads after it was brought back."""
+    own = {name: data for name, data in code.items() if name.startswith("calculator/")}
+    return json.dumps(
+        {name: data.decode() for name, data in sorted(own.items()) if not name.endswith((".py", ".pyc"))},
+        ensure_ascii=False,
+    ).encode()
 
 
 def _made(
     task: str, what: str, code: Mapping[str, bytes], stdlib: bytes, core: Mapping[str, bytes], cache: Cache
 ) -> dict[str, bytes]:
-    """The archives that a task of node.mjs makes of this code, kept by the hash of all its inputs."""
-    tools = {name: (HERE / name).read_bytes() for name in TOOLS}
+    """The files that a task of Node.js makes of this code, kept by the hash of all its inputs."""
+    tools = {Path(name).name: (HERE / name).read_bytes() for name in TOOLS}
     inputs = [task, sha256(stdlib), *(archive.tree_digest(files) for files in (code, core, tools))]
     place = f"products/{sha256(' '.join(inputs).encode())}"
     if known := _read(place, cache):
@@ -119,6 +134,7 @@ def _run_node(
     core: Mapping[str, bytes],
     tools: Mapping[str, bytes],
 ) -> dict[str, bytes]:
+    script, *words = ["snapshot.mjs"] if task == "snapshot" else ["node.mjs", task]
     with tempfile.TemporaryDirectory(prefix="kv-cache-build-") as name:
         work = Path(name)
         for folder, files in (("runtime", core), ("builder", tools)):
@@ -127,7 +143,8 @@ def _run_node(
                 (work / folder / file).write_bytes(data)
         (work / "stdlib.zip").write_bytes(stdlib)
         (work / "code.zip").write_bytes(archive.pack(code, level=1))
-        _follow([str(node()), str(work / "builder/node.mjs"), task, str(work)], what, work / "node.log")
+        (work / "files.json").write_bytes(texts(code))
+        _follow([str(node()), str(work / f"builder/{script}"), *words, str(work)], what, work / "node.log")
         return {path.name: path.read_bytes() for path in sorted((work / "out").iterdir())}
 
 
@@ -165,6 +182,11 @@ def _why(step: str, said: list[str]) -> str:
         return (
             f"the trimmed site does not run ({reason}): let calculator/app/rehearsal.py import that too, "
             "or name the module in ALWAYS_MODULES of site/builder/interpreter.py"
+        )
+    if step in ("snapshot", "resume"):
+        return (
+            f"the app cannot be kept and brought back ({reason}): it may hold nothing from JavaScript, import "
+            "nothing late, and read no files but the calculator's own"
         )
     if step == "rehearse":
         return (

@@ -1,0 +1,89 @@
+// Files for Python: fetched all at once, counted as they come, checked before they are used.
+
+/** Fetches parts `{ url, bytes, sha256 }`; `tell({ loaded, total, file })` hears of every piece, and of a file to come. */
+export class Arrivals {
+  constructor(tell) {
+    this.tell = tell;
+    this.loaded = this.total = 0;
+    this.missing = new Set();
+  }
+
+  /** Names the parts that are about to be fetched, so that the total is right from the start. */
+  expect(...parts) {
+    for (const { url, bytes } of parts) {
+      this.total += bytes;
+      this.missing.add(url);
+    }
+    this.report();
+  }
+
+  report() {
+    const [file] = this.missing;
+    this.tell({ loaded: this.loaded, total: this.total, file });
+  }
+
+  /** The content of a part as a stream, and a promise of `whole`, its checked bytes. */
+  async open({ url, bytes, sha256 }) {
+    const response = await fetch(url).catch((error) => {
+      throw new Error(`${url}: ${error.message}`);
+    });
+    if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
+    const data = new Uint8Array(bytes);
+    let came = 0;
+    let finish, fail;
+    const whole = new Promise((resolve, reject) => ([finish, fail] = [resolve, reject]));
+    whole.catch(() => {}); // whoever waits for it hears of it
+    const count = async (chunk, controller) => {
+      if (came + chunk.length > bytes) throw new Error(`${url}: more than ${bytes} bytes`);
+      data.set(chunk, came);
+      came += chunk.length;
+      this.loaded += chunk.length;
+      if (came === bytes) this.missing.delete(url);
+      this.report();
+      controller.enqueue(chunk);
+    };
+    const check = async () => {
+      if (came !== bytes) throw new Error(`${url}: ${came} of ${bytes} bytes`);
+      if (((await digest(data)) ?? sha256) !== sha256) throw new Error(`${url}: not the file that this page was built with`);
+      finish(data);
+    };
+    const guarded = (act) => (...args) => act(...args).catch((error) => {
+      fail(error);
+      throw error;
+    });
+    const stream = response.body.pipeThrough(new TransformStream({ transform: guarded(count), flush: guarded(check) }));
+    return { stream, whole };
+  }
+
+  /** The checked bytes of a part. */
+  async bytes(part) {
+    const { stream, whole } = await this.open(part);
+    const reader = stream.getReader();
+    while (!(await reader.read()).done);
+    return whole;
+  }
+
+  /** A gzipped part, unpacked, as the answer to a request for a file of this type. */
+  async unpacked(part, type) {
+    const { stream } = await this.open(part);
+    return new Response(stream.pipeThrough(new DecompressionStream('gzip')), { headers: { 'Content-Type': type } });
+  }
+}
+
+/** SHA-256 in hexadecimal; nothing on a plain http address, where browsers have none: lengths and checksums remain. */
+async function digest(data) {
+  if (!globalThis.crypto?.subtle) return undefined;
+  const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
+  return Array.from(sum, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Run `act` while requests for some addresses get these answers: Pyodide fetches its WebAssembly by itself. */
+export async function instead(answers, act) {
+  const fetchPlainly = self.fetch;
+  self.fetch = (request, ...rest) => answers[String(request?.url ?? request)] ?? fetchPlainly(request, ...rest);
+  try {
+    return await act();
+  } finally {
+    self.fetch = fetchPlainly;
+  }
+}

@@ -1,0 +1,148 @@
+// Python, as the page sees it: a worker behind a ladder of ways to start. One message is with it at a time; what
+// changes meanwhile is sent together. When a worker ends, another one goes on where it was.
+
+const PATIENCE = 20_000; // milliseconds without a word, after which a start or an answer is given up
+const RESTARTS = 3; // of a Python that was live, before it is left alone
+
+export class Python {
+  /** `site` is what the build says. The functions of `at` say what the page is at: `address`, `system` (language and
+   * theme that the browser prefers), `shown` (those of the painted charts). `hear` has a function for each message of
+   * the worker, and `fallback`, `restart` and `failed`, which get a reason. */
+  constructor(site, at, hear) {
+    Object.assign(this, { site, at, hear, rungs: site.resume ? ['resume', 'plain'] : ['plain'] });
+    this.waiting = new Map(); // field -> text, in the order of the last change of each
+    this.sent = new Map(); // the changes that are with Python
+    this.asked = new Map(); // id -> resolvers of result()
+    this.ids = 0;
+  }
+
+  start() {
+    this.restarts = 0;
+    this.climb(0);
+  }
+
+  change(field, text) {
+    this.waiting.delete(field);
+    this.waiting.set(field, text);
+    this.send();
+  }
+
+  /** Drop the changes that are not with Python yet. */
+  forget() {
+    this.waiting.clear();
+  }
+
+  /** Whether the user has changed this field since the last answer. */
+  ahead(field) {
+    return this.waiting.has(field) || this.sent.has(field);
+  }
+
+  /** The estimate's JSON, once Python has answered every change made so far. */
+  result() {
+    return new Promise((resolve, reject) => {
+      if (this.failure) throw new Error(this.failure);
+      this.asked.set(this.ids++, { resolve, reject });
+      this.send();
+    });
+  }
+
+  // ---- one message at a time ----------------------------------------------------------------------------------------
+
+  send() {
+    if (!this.live || this.busy) return;
+    if (this.waiting.size) {
+      this.sent = this.waiting;
+      this.waiting = new Map();
+      this.post({ type: 'change', changes: Object.fromEntries(this.sent), system: this.at.system() });
+    } else if (this.asked.size) {
+      this.post({ type: 'result', id: this.asked.keys().next().value });
+    }
+  }
+
+  post(message) {
+    this.busy = true;
+    this.step = message.type;
+    this.worker.postMessage(message);
+    this.watch();
+  }
+
+  async handle({ type, ...content }) {
+    if (type === 'error') return this.fail(content);
+    if (type === 'held') return this.mourn(content.lock);
+    if (type === 'progress') this.step = content.file ?? content.step;
+    if (type === 'result') {
+      this.asked.get(content.id)?.resolve(content.result);
+      this.asked.delete(content.id);
+    }
+    if (type === 'state') this.sent = new Map();
+    if (type === 'live') this.live = true;
+    if (type === 'live' || type === 'result' || (type === 'state' && this.live)) this.busy = false;
+    this.watch();
+    await this.hear[type]?.(content);
+    this.send();
+  }
+
+  // ---- the ladder ---------------------------------------------------------------------------------------------------
+
+  climb(rung) {
+    this.end();
+    Object.assign(this, { rung, failure: undefined, step: 'worker.mjs' });
+    this.waiting = new Map([...this.sent, ...this.waiting]);
+    this.sent = new Map();
+    const worker = new Worker(new URL('worker.mjs', import.meta.url), { type: 'module' });
+    let heard = Promise.resolve();
+    worker.onmessage = ({ data }) => {
+      heard = heard.then(() => worker === this.worker && this.handle(data)).catch((error) => {
+        console.error(error);
+        this.fail({ reason: error.message });
+      });
+    };
+    worker.onerror = (event) => this.fail({ reason: event.message || 'worker.mjs' });
+    this.worker = worker;
+    this.post({ type: 'start', rung: this.rungs[rung], site: this.site, query: this.at.address(), system: this.at.system(), shown: this.at.shown() });
+  }
+
+  /** Give up a start or an answer that says nothing for too long, with the name of what it was at. */
+  watch() {
+    clearTimeout(this.watchdog);
+    const reason = `${this.step}: no word for ${PATIENCE / 1000} s`;
+    if (this.busy) this.watchdog = setTimeout(() => (this.live ? this.revive(reason) : this.fail({ reason })), PATIENCE);
+  }
+
+  /** Where browsers have locks, one that the worker holds tells at once when the worker ends. */
+  mourn(lock) {
+    this.mourner = new AbortController();
+    navigator.locks.request(lock, { signal: this.mourner.signal }, () => this.revive('the worker ended')).catch(() => {});
+  }
+
+  /** The worker ended by no fault of the app's: the same way up again, with everything that was chosen. */
+  revive(reason) {
+    if (!this.live || ++this.restarts > RESTARTS) return this.fail({ reason });
+    this.hear.restart({ reason });
+    this.climb(this.rung);
+  }
+
+  /** One rung down; below the last one the page is told, and stays as it is. */
+  fail({ reason, detail = reason }) {
+    const wasLive = this.live;
+    if (this.rung + 1 < this.rungs.length) {
+      this.hear.fallback({ reason });
+      this.climb(this.rung + 1);
+      return;
+    }
+    this.end();
+    this.failure = detail;
+    for (const { reject } of this.asked.values()) reject(new Error(detail));
+    this.asked.clear();
+    this.sent.clear();
+    this.hear.failed({ reason, wasLive });
+  }
+
+  end() {
+    clearTimeout(this.watchdog);
+    this.mourner?.abort();
+    this.worker?.terminate();
+    this.worker = undefined;
+    this.live = this.busy = false;
+  }
+}
