@@ -49,11 +49,14 @@ def build(
         lock = {"info": pins.lock_info, "packages": {}}
         runtime["pyodide-lock.json"] = json.dumps(lock, sort_keys=True).encode()
         packages, calculator = _packages(wheels, runtime), sources.calculator_files(root)
+        files: dict[str, bytes] = {".nojekyll": b""}
+        panel_url = _put_folder(files, "panel", sources.panel_files(wheels))
         if plain:
             made = products.plain(packages, calculator, runtime)
         else:
-            made = products.compiled(packages, calculator, runtime, cache)
-        files = _lay_out(root, sources.app_files(root, wheels), runtime, made)
+            made = products.compiled(packages, calculator, runtime, panel_url, cache)
+        app_url = _put_folder(files, "app", sources.app_files(root, wheels))
+        _lay_out(files, root, {"app": app_url, "panel": panel_url}, runtime, made)
         _swap(files, dist)
         _print_sizes(files)
     return {name: len(data) for name, data in sorted(files.items())}
@@ -79,26 +82,28 @@ def _packages(wheels: list[Path], runtime: Mapping[str, bytes]) -> dict[str, byt
 
 
 def _lay_out(
-    root: Path, app: dict[str, bytes], runtime: Mapping[str, bytes], made: products.Products
-) -> dict[str, bytes]:
-    """Name in dist/ -> bytes. Addresses hold the hash of what is there, so it may be kept for ever."""
+    files: dict[str, bytes],
+    root: Path,
+    folders: Mapping[str, object],
+    runtime: Mapping[str, bytes],
+    made: products.Products,
+) -> None:
+    """Puts the rest into `files`. Addresses hold the hash of what is there, so it may be kept for ever."""
     from calculator.app.shell import render
 
     core = {name: runtime[name] for name in products.CORE} | {"stdlib.zip": made.stdlib}
-    files: dict[str, bytes] = {".nojekyll": b""}
-    app_url, runtime_url = _put_folder(files, "app", app), _put_folder(files, "runtime", core)
+    runtime_url = _put_folder(files, "runtime", core)
     addresses: dict[str, object] = {
-        "app": app_url,
+        **folders,
         "runtime": runtime_url,
         "packages": _put(files, "packages.zip", made.packages),
         "stdlib": _part(f"{runtime_url}stdlib.zip", made.stdlib),
         "wasm": _part(f"{runtime_url}pyodide.asm.wasm", core["pyodide.asm.wasm"]),
-        "panel": f"{app_url}panel/",
     }
     if made.snapshot:
         addresses |= _resumable(files, runtime, made)
     template = (root / "site/index.html").read_text(encoding="utf-8")
-    return {"index.html": render(template, addresses).encode(), **files}
+    files["index.html"] = render(template, addresses).encode()
 
 
 def _resumable(
@@ -174,8 +179,8 @@ def _swap(files: Mapping[str, bytes], dist: Path) -> None:
 def _print_sizes(files: Mapping[str, bytes]) -> None:
     rows: dict[str, tuple[int, int]] = {}
     for name, data in files.items():
-        folder, _, rest = name.partition("/")
-        part = f"{folder}/panel/" if rest.startswith("panel/") else name
+        folder = name.partition("/")[0]
+        part = f"{folder}/" if folder.startswith("panel-") else name
         raw, packed = rows.get(part, (0, 0))
         rows[part] = (raw + len(data), packed + len(gzip.compress(data, 6, mtime=0)))
     say(table([(part, *sizes) for part, sizes in sorted(rows.items())]))

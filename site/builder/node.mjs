@@ -1,13 +1,13 @@
 // Runs Pyodide under Node.js. WORK holds runtime/, builder/*.py, stdlib.zip and one archive of code.
-//   node node.mjs bytecode WORK   compiles WORK/code.zip into WORK/out/code.zip
-//   node node.mjs trim WORK       sees what a rehearsal of the app imports, writes only that as WORK/out/code.zip and
+//   node node.mjs WORK bytecode   compiles WORK/code.zip into WORK/out/code.zip
+//   node node.mjs WORK trim       sees what a rehearsal of the app imports, writes only that as WORK/out/code.zip and
 //                                 WORK/out/stdlib.zip, and proves it by a rehearsal with nothing else
 // Lines on stdout: "step <name>", "compiled <done> <total>". The last line on stderr says what failed.
 import fs from 'node:fs';
 import path from 'node:path';
 
 globalThis.XMLHttpRequest ??= class {};   // panel.io.pyodide imports it from js; Node.js has none
-const [task, work] = [process.argv[2], path.resolve(process.argv[3])];
+const [work, task] = [path.resolve(process.argv[2]), process.argv[3]];
 const { loadPyodide } = await import(`${work}/runtime/pyodide.mjs`);
 const lockFileContents = JSON.parse(fs.readFileSync(`${work}/runtime/pyodide-lock.json`, 'utf8'));
 const SITE_PACKAGES = '/lib/python3.14/site-packages';

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json")
 STDLIB = "python_stdlib.zip"
-TOOLS = ("__init__.py", "archive.py", "interpreter.py", "node.mjs", "snapshot.mjs", "../memory.mjs")
+TRIMMING, SNAPSHOT = "node.mjs", "snapshot.mjs"
+TOOLS = ("__init__.py", "archive.py", "interpreter.py", TRIMMING, SNAPSHOT, "../memory.mjs")
 LABELS = {
     "bytecode": "bytecode of {what}",
     "rehearse": "rehearsal of the app in Pyodide",
@@ -53,9 +54,12 @@ def compiled(
     packages: Mapping[str, bytes],
     calculator: Mapping[str, bytes],
     runtime: Mapping[str, bytes],
+    panel_url: str,
     cache: Cache,
 ) -> Products:
-    """Both archives as bytecode, with only the modules that a rehearsal of the whole app imports.
+    """Both archives as bytecode, with only the modules that a rehearsal imports, and a snapshot of the app.
+
+    `panel_url` is where the page finds Panel's style sheets: the documents in the snapshot name them.
 
     Bytecode of the standard library and of the packages is kept in the cache by itself, so that a change in
     the calculator costs only the rehearsals.
@@ -72,7 +76,7 @@ def compiled(
     code = archive.unpack(libraries) | dict(calculator)
     made = _made("trim", "the site", code, stdlib, core, cache)
     trimmed = archive.unpack(made["code.zip"])
-    snapshot = _made("snapshot", "the site", trimmed, made["stdlib.zip"], core, cache)
+    snapshot = _made("snapshot", "the site", trimmed, made["stdlib.zip"], core, cache, panel_url)
     return Products(made["code.zip"], made["stdlib.zip"], snapshot)
 
 
@@ -86,15 +90,22 @@ def texts(code: Mapping[str, bytes]) -> bytes:
 
 
 def _made(
-    task: str, what: str, code: Mapping[str, bytes], stdlib: bytes, core: Mapping[str, bytes], cache: Cache
+    task: str,
+    what: str,
+    code: Mapping[str, bytes],
+    stdlib: bytes,
+    core: Mapping[str, bytes],
+    cache: Cache,
+    panel_url: str = "",
 ) -> dict[str, bytes]:
     """The files that a task of Node.js makes of this code, kept by the hash of all its inputs."""
     tools = {Path(name).name: (HERE / name).read_bytes() for name in TOOLS}
-    inputs = [task, sha256(stdlib), *(archive.tree_digest(files) for files in (code, core, tools))]
+    inputs = [task, panel_url, sha256(stdlib), *(archive.tree_digest(files) for files in (code, core, tools))]
     place = f"products/{sha256(' '.join(inputs).encode())}"
     if known := _read(place, cache):
         return known
-    made = _run_node(task, what, code, stdlib, core, tools)
+    command = [SNAPSHOT, panel_url] if task == "snapshot" else [TRIMMING, task]
+    made = _run_node(command, what, code, stdlib, core, tools)
     for name, data in made.items():
         cache.write(f"{place}/{name}", data)
     # Last: an entry without its digests is not there.
@@ -127,14 +138,13 @@ def node() -> Path:
 
 
 def _run_node(
-    task: str,
+    command: list[str],
     what: str,
     code: Mapping[str, bytes],
     stdlib: bytes,
     core: Mapping[str, bytes],
     tools: Mapping[str, bytes],
 ) -> dict[str, bytes]:
-    script, *words = ["snapshot.mjs"] if task == "snapshot" else ["node.mjs", task]
     with tempfile.TemporaryDirectory(prefix="kv-cache-build-") as name:
         work = Path(name)
         for folder, files in (("runtime", core), ("builder", tools)):
@@ -144,7 +154,8 @@ def _run_node(
         (work / "stdlib.zip").write_bytes(stdlib)
         (work / "code.zip").write_bytes(archive.pack(code, level=1))
         (work / "files.json").write_bytes(texts(code))
-        _follow([str(node()), str(work / f"builder/{script}"), *words, str(work)], what, work / "node.log")
+        script, *words = command
+        _follow([str(node()), str(work / "builder" / script), str(work), *words], what, work / "node.log")
         return {path.name: path.read_bytes() for path in sorted((work / "out").iterdir())}
 
 

@@ -1,5 +1,6 @@
-// Makes the memory snapshot, and proves that Python goes on from it: node snapshot.mjs WORK
-// WORK holds runtime/, stdlib.zip, code.zip and files.json (what is read at run time, by name). Written to
+// Makes the memory snapshot, and proves that Python goes on from it: node snapshot.mjs WORK PANEL
+// WORK holds runtime/, stdlib.zip, code.zip and files.json (what is read at run time, by name); PANEL is the
+// address of Panel's style sheets, from the page. Written to
 // WORK/out: snapshot.zst, extension-<n>.zst, documents.json (the page's charts) and manifest.json (sizes, addresses).
 // Two runs over the same files write the same bytes: the clock stands still, and chance is always the same.
 import crypto from 'node:crypto';
@@ -15,7 +16,7 @@ const random = () => (drawn = (drawn * 48_271) % 2_147_483_647);
 Math.random = () => random() / 2_147_483_647;
 crypto.randomFillSync = globalThis.crypto.getRandomValues = (view) => view.map((_, at) => (view[at] = random()));
 
-const work = path.resolve(process.argv[2]);
+const [work, panel] = [path.resolve(process.argv[2]), process.argv[3]];
 const { loadPyodide } = await import(`${work}/runtime/pyodide.mjs`);
 const { default: createModule } = await import(`${work}/runtime/pyodide.asm.mjs`);
 const { expand, headerOf, laidOut, nameOf, pack, recreate, restore } = await import('./memory.mjs');
@@ -24,7 +25,7 @@ const SITE_PACKAGES = '/lib/python3.14/site-packages';
 const settings = {
   indexURL: `${work}/runtime/`, packageBaseUrl: `${work}/runtime/`,
   lockFileContents: JSON.parse(fs.readFileSync(`${work}/runtime/pyodide-lock.json`, 'utf8')),
-  env: { HOME: '/home/pyodide', PYTHONHASHSEED: '0', PYTHONOPTIMIZE: '2', PANEL_CDN_ROOT: './panel/' },
+  env: { HOME: '/home/pyodide', PYTHONHASHSEED: '0', PYTHONOPTIMIZE: '2', PANEL_CDN_ROOT: panel },
   stdout: (line) => console.error(line), stderr: (line) => console.error(line),
 };
 

@@ -65,25 +65,31 @@ def calculator_files(root: Path) -> dict[str, bytes]:
 
 
 def app_files(root: Path, wheels: list[Path]) -> dict[str, bytes]:
-    """The page's own scripts and styles, BokehJS, and Panel's style sheets under panel/<version>/dist/."""
+    """The page's own scripts and styles, and BokehJS."""
     site = root / "site"
     files = {
         path.relative_to(site).as_posix(): path.read_bytes()
         for path in sorted(site.rglob("*"))
         if path.suffix in APP_SUFFIXES and path.relative_to(site).parts[0] not in NOT_APP
     }
-    bokeh, panel = (_wheel_of(name, wheels) for name in ("bokeh", "panel"))
-    with zipfile.ZipFile(bokeh) as archive:
+    with zipfile.ZipFile(_wheel_of("bokeh", wheels)) as archive:
         files["bokeh.min.js"] = archive.read(BOKEH_SCRIPT)
-    version = panel.name.split("-")[1]
-    with zipfile.ZipFile(panel) as archive:
-        for name in archive.namelist():
-            if _matches(name, PANEL_STYLES):
-                files[f"panel/{version}/{name.removeprefix('panel/')}"] = archive.read(name)
     for name in files:
         if any(part.startswith("_") for part in name.split("/")):
             raise BuildError(f"site/{name} starts with an underscore, which some hosts hide: rename it")
     return files
+
+
+def panel_files(wheels: list[Path]) -> dict[str, bytes]:
+    """Panel's style sheets under <version>/dist/, where Panel looks for them."""
+    wheel = _wheel_of("panel", wheels)
+    version = wheel.name.split("-")[1]
+    with zipfile.ZipFile(wheel) as archive:
+        return {
+            f"{version}/{name.removeprefix('panel/')}": archive.read(name)
+            for name in archive.namelist()
+            if _matches(name, PANEL_STYLES)
+        }
 
 
 def _wheel_of(name: str, wheels: list[Path]) -> Path:
