@@ -72,16 +72,13 @@ function soon(name, milliseconds, act) {
 
 // ---- the page before Python ---------------------------------------------------------------------------------------
 
-/** The default answer is in the page. A link to another scenario hides it: no flash of numbers that are not its. */
+/** The default answer is in the page, in the words of the page's language. */
 function open() {
-  const others = [...new URLSearchParams(query).keys()].filter((key) => !['v', 'lang', 'theme', 'tab'].includes(key));
   const first = site.pages[root.lang];
   fill(first.pieces);
   strip.refresh();
   form.show(first.form);
   describe(first.summary);
-  if (others.length) root.dataset.kvAnswer = 'waiting';
-  else performance.mark('kv-answer');
 }
 
 // What the charts are painted with before Python is there; it brings them to what the address asks for.

@@ -14,6 +14,7 @@ export class Python {
     this.sent = new Map(); // the changes that are with Python
     this.asked = new Map(); // id -> resolvers of result()
     this.ids = 0;
+    this.wasLive = false;
   }
 
   start() {
@@ -75,7 +76,7 @@ export class Python {
       this.asked.delete(content.id);
     }
     if (type === 'state') this.sent = new Map();
-    if (type === 'live') this.live = true;
+    if (type === 'live') this.live = this.wasLive = true;
     if (type === 'live' || type === 'result' || (type === 'state' && this.live)) this.busy = false;
     this.watch();
     await this.hear[type]?.(content);
@@ -99,7 +100,8 @@ export class Python {
     };
     worker.onerror = (event) => this.fail({ reason: event.message || 'worker.mjs' });
     this.worker = worker;
-    this.post({ type: 'start', rung: this.rungs[rung], site: this.site, query: this.at.address(), system: this.at.system(), shown: this.at.shown() });
+    const { address, system, shown } = this.at;
+    this.post({ type: 'start', rung: this.rungs[rung], site: this.site, query: address(), system: system(), shown: shown(), again: this.wasLive });
   }
 
   /** Give up a start or an answer that says nothing for too long, with the name of what it was at. */
@@ -124,7 +126,6 @@ export class Python {
 
   /** One rung down; below the last one the page is told, and stays as it is. */
   fail({ reason, detail = reason }) {
-    const wasLive = this.live;
     if (this.rung + 1 < this.rungs.length) {
       this.hear.fallback({ reason });
       this.climb(this.rung + 1);
@@ -135,7 +136,7 @@ export class Python {
     for (const { reject } of this.asked.values()) reject(new Error(detail));
     this.asked.clear();
     this.sent.clear();
-    this.hear.failed({ reason, wasLive });
+    this.hear.failed({ reason, wasLive: this.wasLive });
   }
 
   end() {

@@ -54,10 +54,11 @@ const step = (name) => say('progress', { step: name });
 const arriving = () => new Arrivals((bytes) => say('progress', { step: 'runtime', ...bytes }));
 
 const rungs = {
-  async resume({ site, query, system, shown }) {
+  async resume({ site, query, system, shown, again }) {
     const python = await resume(site, arriving(), step);
     const { session } = python.runPython('from calculator.app import resumable; resumable');
     session.resume(query, JSON.stringify(system), JSON.stringify(shown));
+    if (again) session.forget();
     return session;
   },
   async plain({ site, query, system }) {

@@ -19,6 +19,7 @@ class Session:
         init_doc()
         settings.simple_ids.set_value(True)  # Panel's are unique in the world, and four times as long
         self.app = App(query, json.loads(system))
+        self.forget()
         self.document = panel_state.curdoc
         self.app.add_to(self.document)
         self.events: list[Any] = []
@@ -39,15 +40,28 @@ class Session:
         )
 
     def resume(self, query: str, system: str, shown: str) -> None:
-        """Go on after a snapshot: the page shows the document of `shown` (language and theme)."""
+        """Go on after a snapshot: the page shows the default answer and charts in a language and theme."""
         random.seed()  # every page would draw the numbers of the one that was kept
-        self.app.change({}, json.loads(shown))
-        self.events.clear()  # the document was painted with these
-        self.app.start(query, json.loads(system))
+        if json.loads(shown) != self.app.look():
+            self.app.change({}, json.loads(shown))
+            self.page()
+            self.events.clear()
+        if query or json.loads(system) != self.app.look():
+            self.app.start(query, json.loads(system))
 
     def change(self, changes: str, system: str) -> None:
-        """Apply changes, by field."""
-        self.app.change(json.loads(changes), json.loads(system))
+        """Apply changes, by field; the page hears of these fields again, whatever becomes of them."""
+        given = json.loads(changes)
+        self.app.change(given, json.loads(system))
+        if "address" in given:
+            self.forget()
+        for name in given:
+            self.told["form"].pop(name, None)
+            self.told["pieces"].pop(name, None)
+
+    def forget(self) -> None:
+        """Tell everything anew: the page may show what this session never said."""
+        self.told = {"form": {}, "pieces": {}}
 
     def patch(self) -> str:
         """What happened to the charts since the last time, as one patch; nothing if nothing did."""
@@ -61,8 +75,13 @@ class Session:
         return patch
 
     def page(self) -> str:
-        """The page besides the charts, as JSON."""
-        return json.dumps(self.app.page())
+        """The page besides the charts, as JSON; of its controls and pieces only those that changed."""
+        page = self.app.page()
+        for part, told in self.told.items():
+            new = page[part]
+            page[part] = {name: shown for name, shown in new.items() if told.get(name) != shown}
+            told |= new
+        return json.dumps(page)
 
     def result(self) -> str:
         """The result JSON of the present scenario."""

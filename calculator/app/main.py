@@ -48,6 +48,10 @@ class App:
         self.how = fields.pop("how", "")
         self.state.change(fields, system)
 
+    def look(self) -> dict[str, str]:
+        """The language and theme that everything is written in."""
+        return {"language": self.state.language, "theme": self.state.theme}
+
     def _own(self) -> dict[str, object]:
         """What the tab of one's own model needs beside its piece, while it is open."""
         if self.state.scenario.tab != "own":
@@ -59,8 +63,7 @@ class App:
         """What the page shows besides the charts."""
         return {
             "address": self.state.scenario.address(),
-            "language": self.state.language,
-            "theme": self.state.theme,
+            **self.look(),
             "title": self.state.model_name,
             "tab": self.state.scenario.tab,
             "form": form(self.state),

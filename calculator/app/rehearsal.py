@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import catalogue
 from ..fields import FIELDS, Choice
+from ..footprint import QUANTITIES
 from .main import App
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def rehearse() -> None:
 def drive(session: "Session") -> None:
     """Everything that the worker asks of a session, and every control of its app."""
     play(session.app)
-    session.change(json.dumps({"num_layers": "7"}), json.dumps(SYSTEM))
+    session.change(json.dumps({"num_layers": "7", "how": QUANTITIES[0]}), json.dumps(SYSTEM))
     session.patch()
     session.page()
     session.result()

@@ -26,7 +26,7 @@ def prepare(modules: Iterable[str]) -> str:
     Raises:
         RuntimeError: a language or theme has other models: views must change properties, not replace models.
     """
-    global session  # noqa: PLW0603 - the one thing that this module is for
+    global session
     for module in modules:
         importlib.import_module(module)
     session = Session("", json.dumps(KEPT))
@@ -52,7 +52,7 @@ def _shed() -> None:
         elif isinstance(found, Parameter):
             found.doc = None
         elif isinstance(found, Property):
-            found._help = None
+            found._help = None  # noqa: SLF001 - what it keeps is nowhere else
 
 
 def _ids(part: Any) -> set[str]:

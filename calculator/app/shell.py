@@ -1,7 +1,7 @@
 """Writes the page at build time: controls, the default answer, and the words of both languages."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .. import catalogue
 from ..fields import TABS
@@ -28,8 +28,11 @@ SHORTCUTS = (  # keys as they are called on every keyboard, and what they do
 )
 
 
-def render(template: str, site: Mapping[str, object]) -> str:
-    """The text of index.html. `site` says where the build put the parts of the page, by relative address."""
+def render(template: str, site: Mapping[str, object], modules: Sequence[str] = ()) -> str:
+    """The text of index.html. `site` says where the build put the parts of the page, by relative address.
+
+    `modules` are those that boot.mjs imports: the browser fetches them without reading it first.
+    """
     pages = {language: App("", {**SYSTEM, "language": language}).page() for language in LANGUAGES}
     data = {
         **site,
@@ -43,6 +46,7 @@ def render(template: str, site: Mapping[str, object]) -> str:
         .from_string(template)
         .render(
             site=site,
+            modules=modules,
             variables=variables(),
             data=_inline_json(data),
             t=lambda key: text("en", key),

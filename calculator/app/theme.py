@@ -79,7 +79,7 @@ HATCHES = {"linear": " ", "bounded": "right_diagonal_line", "constant": "dot"}
 
 
 def variables() -> str:
-    """The style-sheet variables of both themes; site/theme.js chooses one before the first paint.
+    """The style-sheet variables of both themes; site/first-paint.js chooses one before the first paint.
 
     Paper is light.
     """

@@ -49,7 +49,7 @@ def compile_files(files: dict[str, bytes], compiled: Callable[[int, int], object
 
 
 def _bare(code: CodeType) -> CodeType:
-    """The code without its table of line numbers: without sources nobody reads them, and they are a tenth of it."""
+    """The code without its tables of line numbers, a tenth of it: without sources nobody reads them."""
     inner = (_bare(part) if isinstance(part, CodeType) else part for part in code.co_consts)
     return code.replace(co_linetable=b"", co_consts=tuple(inner))
 

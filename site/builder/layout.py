@@ -39,6 +39,8 @@ def build(
     Raises:
         BuildError: with one sentence; an earlier `dist` is then as it was.
     """
+    from calculator.app.shell import render
+
     with one_sentence():
         cache = cache or Cache.of_user()
         _validate(root, dist)
@@ -50,13 +52,16 @@ def build(
         runtime["pyodide-lock.json"] = json.dumps(lock, sort_keys=True).encode()
         packages, calculator = _packages(wheels, runtime), sources.calculator_files(root)
         files: dict[str, bytes] = {".nojekyll": b""}
-        panel_url = _put_folder(files, "panel", sources.panel_files(wheels))
+        panel_url = f"./{_put_folder(files, 'panel', sources.panel_files(wheels))}"
         if plain:
             made = products.plain(packages, calculator, runtime)
         else:
             made = products.compiled(packages, calculator, runtime, panel_url, cache)
-        app_url = _put_folder(files, "app", sources.app_files(root, wheels))
-        _lay_out(files, root, {"app": app_url, "panel": panel_url}, runtime, made)
+        app = sources.app_files(root, wheels)
+        folders = {"app": _put_folder(files, "app", app), "panel": panel_url}
+        addresses = folders | _put_runtime(files, runtime, made)
+        template = (root / "site/index.html").read_text(encoding="utf-8")
+        files["index.html"] = render(template, addresses, sources.imports(app, "boot.mjs")).encode()
         _swap(files, dist)
         _print_sizes(files)
     return {name: len(data) for name, data in sorted(files.items())}
@@ -81,32 +86,22 @@ def _packages(wheels: list[Path], runtime: Mapping[str, bytes]) -> dict[str, byt
     return files
 
 
-def _lay_out(
-    files: dict[str, bytes],
-    root: Path,
-    folders: Mapping[str, object],
-    runtime: Mapping[str, bytes],
-    made: products.Products,
-) -> None:
-    """Puts the rest into `files`. Addresses hold the hash of what is there, so it may be kept for ever."""
-    from calculator.app.shell import render
-
+def _put_runtime(
+    files: dict[str, bytes], runtime: Mapping[str, bytes], made: products.Products
+) -> dict[str, object]:
+    """Puts Python and its code into `files`; what the page must know of it."""
     core = {name: runtime[name] for name in products.CORE} | {"stdlib.zip": made.stdlib}
-    runtime_url = _put_folder(files, "runtime", core)
-    addresses: dict[str, object] = {
-        **folders,
-        "runtime": runtime_url,
+    url = _put_folder(files, "runtime", core)
+    return {
+        "runtime": url,
         "packages": _put(files, "packages.zip", made.packages),
-        "stdlib": _part(f"{runtime_url}stdlib.zip", made.stdlib),
-        "wasm": _part(f"{runtime_url}pyodide.asm.wasm", core["pyodide.asm.wasm"]),
+        "stdlib": _part(f"{url}stdlib.zip", made.stdlib),
+        "wasm": _part(f"{url}pyodide.asm.wasm", core["pyodide.asm.wasm"]),
+        **(_put_snapshot(files, runtime, made) if made.snapshot else {}),
     }
-    if made.snapshot:
-        addresses |= _resumable(files, runtime, made)
-    template = (root / "site/index.html").read_text(encoding="utf-8")
-    files["index.html"] = render(template, addresses).encode()
 
 
-def _resumable(
+def _put_snapshot(
     files: dict[str, bytes], runtime: Mapping[str, bytes], made: products.Products
 ) -> dict[str, object]:
     """Puts the memory snapshot and all that it needs into `files`; what the page must know of it."""

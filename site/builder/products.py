@@ -196,8 +196,8 @@ def _why(step: str, said: list[str]) -> str:
         )
     if step in ("snapshot", "resume"):
         return (
-            f"the app cannot be kept and brought back ({reason}): it may hold nothing from JavaScript, import "
-            "nothing late, and read no files but the calculator's own"
+            f"the app cannot be kept and brought back ({reason}): it may hold nothing from JavaScript, "
+            "import nothing late, and read no files but the calculator's own"
         )
     if step == "rehearse":
         return (

@@ -94,7 +94,7 @@ def test_the_style_sheet_uses_only_colours_that_are_declared():
 
 
 def test_the_page_has_the_themes_of_its_script():
-    script = (SITE / "theme.js").read_text(encoding="utf-8")
+    script = (SITE / "first-paint.js").read_text(encoding="utf-8")
     assert all(f"'{name}'" in script for name in THEMES)
 
 

@@ -52,9 +52,10 @@ def make_site(target: Path) -> None:
     by_name = [name for name in lock["packages"] if name != "micropip"]
     addresses = [f"wheels/{name}" for name in by_address]
 
-    drawing = ("bokeh.min.js", "charts.mjs", "icon.svg", "panel/")
+    drawing = ("bokeh.min.js", "charts.mjs", "icon.svg")
     page = sources.app_files(ROOT, site_wheels)
     files = {name: data for name, data in page.items() if name.startswith(drawing)}
+    files |= {f"panel/{name}": data for name, data in sources.panel_files(site_wheels).items()}
     files |= {path.name: path.read_bytes() for path in PAGE.iterdir()}
     files |= {f"pyodide/{name}": data for name, data in (runtime | wheels).items()}
     files |= {f"wheels/{name}": data for name, data in by_address.items()}

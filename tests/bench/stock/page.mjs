@@ -4,12 +4,11 @@ import { paint } from './charts.mjs';
 const root = document.documentElement;
 const worker = new Worker('worker.mjs', { type: 'module' });
 worker.onerror = (event) => fail(event.message || 'worker.mjs did not load');
-worker.onmessage = async ({ data: { painted, error } }) => {
+worker.onmessage = async ({ data: { charts, page, error } }) => {
   if (error) return fail(error);
-  const { page, ...charts } = painted;
-  document.getElementById('headline').innerHTML = page.pieces.headline;
+  document.getElementById('headline').innerHTML = JSON.parse(page).pieces.headline;
   performance.mark('kv-answer');
-  await paint(charts);
+  await paint(JSON.parse(charts));
   performance.mark('kv-painted');
   performance.mark('kv-live'); // Python is there already
   root.dataset.kvState = 'live';

@@ -10,8 +10,8 @@ try {
   const { by_name, addresses } = await install;
   await pyodide.pyimport('micropip').install.callKwargs([...by_name, ...addresses.map(at)], { deps: false });
   const { Session } = pyodide.runPython('from calculator.app import browser; browser');
-  const session = Session('', { language: 'en', theme: 'light' });
-  self.postMessage({ painted: JSON.parse(session.painted()) });
+  const session = Session('', '{"language": "en", "theme": "light"}');
+  self.postMessage({ charts: session.painted(), page: session.page() });
 } catch (error) {
   self.postMessage({ error: String(error.message ?? error) });
 }
