@@ -28,7 +28,8 @@ def prepare(modules: Iterable[str]) -> str:
     """
     global session
     for module in modules:
-        importlib.import_module(module)
+        if module != "__main__":
+            importlib.import_module(module)
     session = Session("", json.dumps(KEPT))
     looks = [{"language": language, "theme": theme} for language in LANGUAGES for theme in THEMES]
     documents = {}

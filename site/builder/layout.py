@@ -54,12 +54,13 @@ def build(
         files: dict[str, bytes] = {".nojekyll": b""}
         panel_url = f"./{_put_folder(files, 'panel', sources.panel_files(wheels))}"
         if plain:
-            made = products.plain(packages, calculator, runtime)
+            addresses = _put_runtime(files, runtime, products.plain(packages, calculator, runtime))
         else:
-            made = products.compiled(packages, calculator, runtime, panel_url, cache)
+            made = products.compiled(packages, calculator, runtime, cache)
+            kept = products.snapshot(made, runtime, panel_url, cache)
+            addresses = _put_runtime(files, runtime, made) | _put_snapshot(files, runtime, made, kept)
         app = sources.app_files(root, wheels)
-        folders = {"app": _put_folder(files, "app", app), "panel": panel_url}
-        addresses = folders | _put_runtime(files, runtime, made)
+        addresses |= {"app": _put_folder(files, "app", app), "panel": panel_url}
         template = (root / "site/index.html").read_text(encoding="utf-8")
         files["index.html"] = render(template, addresses, sources.imports(app, "boot.mjs")).encode()
         _swap(files, dist)
@@ -97,31 +98,32 @@ def _put_runtime(
         "packages": _put(files, "packages.zip", made.packages),
         "stdlib": _part(f"{url}stdlib.zip", made.stdlib),
         "wasm": _part(f"{url}pyodide.asm.wasm", core["pyodide.asm.wasm"]),
-        **(_put_snapshot(files, runtime, made) if made.snapshot else {}),
     }
 
 
 def _put_snapshot(
-    files: dict[str, bytes], runtime: Mapping[str, bytes], made: products.Products
+    files: dict[str, bytes],
+    runtime: Mapping[str, bytes],
+    made: products.Products,
+    kept: Mapping[str, bytes],
 ) -> dict[str, object]:
     """Puts the memory snapshot and all that it needs into `files`; what the page must know of it."""
-    manifest = json.loads(made.snapshot["manifest.json"])
+    manifest = json.loads(kept["manifest.json"])
 
     def packed(name: str, data: bytes) -> Part:
         return _put(files, f"{name}.gz", gzip.compress(data, 9, mtime=0))
 
-    documents = json.loads(made.snapshot["documents.json"])
+    documents = json.loads(kept["documents.json"])
     return {
         "resume": {
             "header": manifest["header"],
             "lock": json.loads(runtime["pyodide-lock.json"]),
-            "snapshot": _put(files, "snapshot.zst", made.snapshot["snapshot.zst"])
-            | {"size": manifest["snapshot"]},
+            "snapshot": _put(files, "snapshot.zst", kept["snapshot.zst"]) | {"size": manifest["snapshot"]},
             "extensions": [
-                _put(files, f"extension-{at}.zst", made.snapshot[f"extension-{at}.zst"]) | extension
+                _put(files, f"extension-{at}.zst", kept[f"extension-{at}.zst"]) | extension
                 for at, extension in enumerate(manifest["extensions"])
             ],
-            "files": packed("files.json", products.texts(archive.unpack(made.packages))),
+            "files": packed("files.json", products.texts(made)),
             "script": packed("pyodide.asm.mjs", runtime["pyodide.asm.mjs"]),
             "wasm": packed("pyodide.asm.wasm", runtime["pyodide.asm.wasm"]),
         },

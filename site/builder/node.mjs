@@ -1,7 +1,8 @@
 // Runs Pyodide under Node.js. WORK holds runtime/, builder/*.py, stdlib.zip and one archive of code.
 //   node node.mjs WORK bytecode   compiles WORK/code.zip into WORK/out/code.zip
 //   node node.mjs WORK trim       sees what a rehearsal of the app imports, writes only that as WORK/out/code.zip and
-//                                 WORK/out/stdlib.zip, and proves it by a rehearsal with nothing else
+//                                 WORK/out/stdlib.zip, and proves it by a rehearsal with nothing else, which
+//                                 WORK/out/modules.json lists
 // Lines on stdout: "step <name>", "compiled <done> <total>". The last line on stderr says what failed.
 import fs from 'node:fs';
 import path from 'node:path';
@@ -29,10 +30,10 @@ function rehearse(py) {
   try { py.runPython('raise RuntimeError("rehearsed")'); } catch (error) { if (!String(error).includes('rehearsed')) throw error; }
 }
 
-async function imports() {
-  const py = await start('stdlib.zip', 'code.zip');
+async function imports(stdlib, code) {   // in their order: a module may rely on those before it
+  const py = await start(stdlib, code);
   rehearse(py);
-  return py.runPython('import sys, json; json.dumps(sorted(sys.modules))');
+  return py.runPython('import sys, json; json.dumps(list(sys.modules))');
 }
 
 async function compile(archives, imported) {   // a fresh interpreter: bytecode may show what the process did before
@@ -62,8 +63,9 @@ fs.mkdirSync(`${work}/out`, { recursive: true });
 if (task === 'bytecode') {
   await step('bytecode', () => compile(['code.zip'], 'null'));
 } else {
-  const imported = await step('rehearse', imports);
+  const imported = await step('rehearse', () => imports('stdlib.zip', 'code.zip'));
   await step('trim', () => compile(['code.zip', 'stdlib.zip'], imported));
-  await step('prove', async () => rehearse(await start('out/stdlib.zip', 'out/code.zip')));
+  const seen = await step('prove', () => imports('out/stdlib.zip', 'out/code.zip'));
+  fs.writeFileSync(`${work}/out/modules.json`, seen);
 }
 process.exit(0);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json")
 STDLIB = "python_stdlib.zip"
-TRIMMING, SNAPSHOT = "node.mjs", "snapshot.mjs"
-TOOLS = ("__init__.py", "archive.py", "interpreter.py", TRIMMING, SNAPSHOT, "../memory.mjs")
+TOOLS = ("__init__.py", "archive.py", "interpreter.py", "node.mjs", "snapshot.mjs", "../memory.mjs")
 LABELS = {
     "bytecode": "bytecode of {what}",
     "rehearse": "rehearsal of the app in Pyodide",
@@ -36,11 +35,11 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Products:
-    """The zip archives as bytes, and what snapshot.mjs wrote, by file name; nothing in a plain build."""
+    """The zip archives as bytes, and the names of the modules in them; none if nothing was left out."""
 
     packages: bytes
     stdlib: bytes
-    snapshot: dict[str, bytes] = field(default_factory=dict)
+    modules: bytes = b""
 
 
 def plain(
@@ -54,12 +53,9 @@ def compiled(
     packages: Mapping[str, bytes],
     calculator: Mapping[str, bytes],
     runtime: Mapping[str, bytes],
-    panel_url: str,
     cache: Cache,
 ) -> Products:
-    """Both archives as bytecode, with only the modules that a rehearsal imports, and a snapshot of the app.
-
-    `panel_url` is where the page finds Panel's style sheets: the documents in the snapshot name them.
+    """Both archives as bytecode, with only the modules that a rehearsal of the whole app imports.
 
     Bytecode of the standard library and of the packages is kept in the cache by itself, so that a change in
     the calculator costs only the rehearsals.
@@ -67,45 +63,61 @@ def compiled(
     Raises:
         BuildError: the rehearsal fails, before or after trimming; the message names the error.
     """
-    core = {name: runtime[name] for name in CORE}
+    core = _core(runtime)
+
+    def made(task: str, what: str, code: Mapping[str, bytes], stdlib: bytes) -> dict[str, bytes]:
+        files = {**core, "stdlib.zip": stdlib, "code.zip": archive.pack(code, level=1)}
+        return _made(["node.mjs", task], what, files, cache)
+
     source = runtime[STDLIB]
-    stdlib = _made("bytecode", "the standard library", archive.unpack(source), source, core, cache)[
-        "code.zip"
-    ]
-    libraries = _made("bytecode", "the packages", packages, stdlib, core, cache)["code.zip"]
-    code = archive.unpack(libraries) | dict(calculator)
-    made = _made("trim", "the site", code, stdlib, core, cache)
-    trimmed = archive.unpack(made["code.zip"])
-    snapshot = _made("snapshot", "the site", trimmed, made["stdlib.zip"], core, cache, panel_url)
-    return Products(made["code.zip"], made["stdlib.zip"], snapshot)
+    stdlib = made("bytecode", "the standard library", archive.unpack(source), source)["code.zip"]
+    libraries = made("bytecode", "the packages", packages, stdlib)["code.zip"]
+    site = made("trim", "the site", archive.unpack(libraries) | dict(calculator), stdlib)
+    return Products(site["code.zip"], site["stdlib.zip"], site["modules.json"])
 
 
-def texts(code: Mapping[str, bytes]) -> bytes:
+def snapshot(made: Products, runtime: Mapping[str, bytes], panel_url: str, cache: Cache) -> dict[str, bytes]:
+    """What snapshot.mjs writes, by file name: the memory of a Python that has the app open.
+
+    `panel_url` is where the page finds Panel's style sheets: the documents in the snapshot name them.
+
+    Raises:
+        BuildError: the app cannot be kept, or does not go on afterwards; the message names the error.
+    """
+    code = archive.unpack(made.packages)
+    libraries = {name: data for name, data in code.items() if name.endswith(".so")}
+    files = {
+        **_core(runtime),
+        "stdlib.zip": made.stdlib,
+        "code.zip": made.packages,
+        "modules.json": made.modules,
+        "files.json": texts(made),
+        "libraries.json": json.dumps(sorted(libraries)).encode(),
+        **{f"libraries/{at}": libraries[name] for at, name in enumerate(sorted(libraries))},
+    }
+    return _made(["snapshot.mjs", panel_url], "the site", files, cache)
+
+
+def texts(made: Products) -> bytes:
     """JSON of the calculator's files that are not code: what a session reads after it was brought back."""
-    own = {name: data for name, data in code.items() if name.startswith("calculator/")}
-    return json.dumps(
-        {name: data.decode() for name, data in sorted(own.items()) if not name.endswith((".py", ".pyc"))},
-        ensure_ascii=False,
-    ).encode()
+    own = {
+        name: data for name, data in archive.unpack(made.packages).items() if name.startswith("calculator/")
+    }
+    read = {name: data.decode() for name, data in own.items() if not name.endswith((".py", ".pyc"))}
+    return json.dumps(read, ensure_ascii=False, sort_keys=True).encode()
 
 
-def _made(
-    task: str,
-    what: str,
-    code: Mapping[str, bytes],
-    stdlib: bytes,
-    core: Mapping[str, bytes],
-    cache: Cache,
-    panel_url: str = "",
-) -> dict[str, bytes]:
-    """The files that a task of Node.js makes of this code, kept by the hash of all its inputs."""
-    tools = {Path(name).name: (HERE / name).read_bytes() for name in TOOLS}
-    inputs = [task, panel_url, sha256(stdlib), *(archive.tree_digest(files) for files in (code, core, tools))]
-    place = f"products/{sha256(' '.join(inputs).encode())}"
+def _core(runtime: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {f"runtime/{name}": runtime[name] for name in CORE}
+
+
+def _made(command: list[str], what: str, files: Mapping[str, bytes], cache: Cache) -> dict[str, bytes]:
+    """The files that Node.js makes of these, kept by the hash of everything that goes in."""
+    files = {**files, **{f"builder/{Path(name).name}": (HERE / name).read_bytes() for name in TOOLS}}
+    place = f"products/{sha256(' '.join([*command, archive.tree_digest(files)]).encode())}"
     if known := _read(place, cache):
         return known
-    command = [SNAPSHOT, panel_url] if task == "snapshot" else [TRIMMING, task]
-    made = _run_node(command, what, code, stdlib, core, tools)
+    made = _run_node(command, what, files)
     for name, data in made.items():
         cache.write(f"{place}/{name}", data)
     # Last: an entry without its digests is not there.
@@ -137,24 +149,13 @@ def node() -> Path:
     return found[0]
 
 
-def _run_node(
-    command: list[str],
-    what: str,
-    code: Mapping[str, bytes],
-    stdlib: bytes,
-    core: Mapping[str, bytes],
-    tools: Mapping[str, bytes],
-) -> dict[str, bytes]:
+def _run_node(command: list[str], what: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    script, *words = command
     with tempfile.TemporaryDirectory(prefix="kv-cache-build-") as name:
         work = Path(name)
-        for folder, files in (("runtime", core), ("builder", tools)):
-            (work / folder).mkdir()
-            for file, data in files.items():
-                (work / folder / file).write_bytes(data)
-        (work / "stdlib.zip").write_bytes(stdlib)
-        (work / "code.zip").write_bytes(archive.pack(code, level=1))
-        (work / "files.json").write_bytes(texts(code))
-        script, *words = command
+        for file, data in files.items():
+            (work / file).parent.mkdir(parents=True, exist_ok=True)
+            (work / file).write_bytes(data)
         _follow([str(node()), str(work / "builder" / script), str(work), *words], what, work / "node.log")
         return {path.name: path.read_bytes() for path in sorted((work / "out").iterdir())}
 

@@ -1,7 +1,7 @@
 // Makes the memory snapshot, and proves that Python goes on from it: node snapshot.mjs WORK PANEL
-// WORK holds runtime/, stdlib.zip, code.zip and files.json (what is read at run time, by name); PANEL is the
-// address of Panel's style sheets, from the page. Written to
-// WORK/out: snapshot.zst, extension-<n>.zst, documents.json (the page's charts) and manifest.json (sizes, addresses).
+// WORK holds runtime/, stdlib.zip, code.zip, modules.json (what to import), libraries.json and libraries/<n> (extension
+// modules) and files.json (what is read at run time, by name); PANEL is the address of Panel's style sheets, from the
+// page. Written to WORK/out: snapshot.zst, extension-<n>.zst, documents.json (the page's charts), manifest.json.
 // Two runs over the same files write the same bytes: the clock stands still, and chance is always the same.
 import crypto from 'node:crypto';
 import fs from 'node:fs';
@@ -21,10 +21,11 @@ const { loadPyodide } = await import(`${work}/runtime/pyodide.mjs`);
 const { default: createModule } = await import(`${work}/runtime/pyodide.asm.mjs`);
 const { expand, headerOf, laidOut, nameOf, pack, recreate, restore } = await import('./memory.mjs');
 const bytes = (name) => new Uint8Array(fs.readFileSync(`${work}/${name}`));
+const text = (name) => fs.readFileSync(`${work}/${name}`, 'utf8');
 const SITE_PACKAGES = '/lib/python3.14/site-packages';
 const settings = {
   indexURL: `${work}/runtime/`, packageBaseUrl: `${work}/runtime/`,
-  lockFileContents: JSON.parse(fs.readFileSync(`${work}/runtime/pyodide-lock.json`, 'utf8')),
+  lockFileContents: JSON.parse(text('runtime/pyodide-lock.json')),
   env: { HOME: '/home/pyodide', PYTHONHASHSEED: '0', PYTHONOPTIMIZE: '2', PANEL_CDN_ROOT: panel },
   stdout: (line) => console.error(line), stderr: (line) => console.error(line),
 };
@@ -40,25 +41,13 @@ async function start(extensions, keep = () => {}) {
   return py;
 }
 
-/** What a rehearsal imports: all modules by name, and the extension modules with their bytes. */
-async function rehearse() {
-  const py = await start([]);
-  const { modules, libraries } = JSON.parse(py.runPython(`
-import json, sys
-from calculator.app import rehearsal
-rehearsal.rehearse()
-files = [str(getattr(module, "__file__", "")) for module in sys.modules.values()]
-json.dumps({"modules": [name for name in sys.modules if name != "__main__"], "libraries": [file for file in files if file.endswith(".so")]})`));
-  return { modules, extensions: libraries.map((path) => ({ path, bytes: py.FS.readFile(path) })) };
-}
-
 const compiled = (extensions) => extensions.map(({ path, bytes }) => ({ path, module: new WebAssembly.Module(bytes) }));
 
 /** The stored snapshot of a Python that holds the session, and the session's documents. */
-async function make({ modules, extensions }) {
+async function make(extensions) {
   let pristine;
   const py = await start(compiled(extensions), (memory) => (pristine = memory));
-  py.globals.set('modules', JSON.stringify(modules));
+  py.globals.set('modules', text('modules.json'));
   const documents = py.runPython('import json\nfrom calculator.app import resumable\nresumable.prepare(json.loads(modules))');
   py.runPython('import gc, sys\ndel modules\nsys._clear_internal_caches()\ngc.collect()');
   blank(py._module);
@@ -91,9 +80,9 @@ async function prove(packed, extensions) {
     ...settings, stdLibURL: `${work}/nothing.zip`, _loadSnapshot: header, _snapshotDeserializer: recreate,
     createPyodideModule: laidOut(createModule, () => compiled(extensions), (Module, pristine) => restore(packed, Module, pristine)),
   });
-  for (const [name, text] of Object.entries(JSON.parse(fs.readFileSync(`${work}/files.json`, 'utf8')))) {
+  for (const [name, content] of Object.entries(JSON.parse(text('files.json')))) {
     py.FS.mkdirTree(path.dirname(`${SITE_PACKAGES}/${name}`));
-    py.FS.writeFile(`${SITE_PACKAGES}/${name}`, text);
+    py.FS.writeFile(`${SITE_PACKAGES}/${name}`, content);
   }
   py.runPython(`
 from calculator.app import rehearsal, resumable
@@ -115,16 +104,16 @@ async function step(name, run) {
 }
 
 fs.mkdirSync(`${work}/out`, { recursive: true });
-const found = await step('rehearse', rehearse);
-const { packed, documents } = await step('snapshot', () => make(found));
-await step('resume', () => prove(packed, found.extensions));
+const extensions = JSON.parse(text('libraries.json')).map((name, at) => ({ path: `${SITE_PACKAGES}/${name}`, bytes: bytes(`libraries/${at}`) }));
+const { packed, documents } = await step('snapshot', () => make(extensions));
+await step('resume', () => prove(packed, extensions));
 await step('compress', () => {
   fs.writeFileSync(`${work}/out/snapshot.zst`, compress(packed));
-  found.extensions.forEach(({ bytes }, at) => fs.writeFileSync(`${work}/out/extension-${at}.zst`, compress(bytes)));
+  extensions.forEach(({ bytes }, at) => fs.writeFileSync(`${work}/out/extension-${at}.zst`, compress(bytes)));
 });
 fs.writeFileSync(`${work}/out/documents.json`, documents);
 fs.writeFileSync(`${work}/out/manifest.json`, JSON.stringify({
   header: headerOf(packed).length, snapshot: packed.length,
-  extensions: found.extensions.map(({ path, bytes }) => ({ path, size: bytes.length })),
+  extensions: extensions.map(({ path, bytes }) => ({ path, size: bytes.length })),
 }));
 process.exit(0);

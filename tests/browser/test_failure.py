@@ -1,4 +1,4 @@
-"""A start that fails says which file and offers another try; a start that works shows real progress."""
+"""The ladder of starts: each way is broken by its files or its worker, never by the page's own code."""
 
 import re
 import threading
@@ -63,7 +63,9 @@ def faulty(dist, faults):
 def page(browser, faulty):
     with watching(browser, origin(faulty)) as watched:
         watched.announce(".")  # a broken site complains; what it says to the user is what these tests look at
-        yield CalculatorPage(watched.page)
+        calculator = CalculatorPage(watched.page)
+        calculator.requests = watched.requests
+        yield calculator
 
 
 def fails(page, name):
@@ -77,41 +79,120 @@ def fails(page, name):
     assert page.number("per_rank.bytes_per_token") == 70_272
 
 
-PARTS = {
-    "packages": r"packages-\w+\.zip",
-    "wasm": r"pyodide\.asm\.wasm",
-    "standard library": r"stdlib\.zip",
-    "pyodide": r"pyodide\.mjs",
-    "worker": r"worker\.mjs",
+RESUME = {
+    "snapshot": r"snapshot-\w+\.zst",
+    "extension module": r"extension-0-\w+\.zst",
+    "wasm": r"pyodide-\w+\.asm\.wasm\.gz",
+    "script": r"pyodide-\w+\.asm\.mjs\.gz",
+    "texts": r"files-\w+\.json\.gz",
+    "painted charts": r"charts-en-light-\w+\.json",
 }
+PLAIN = {
+    "packages": r"packages-\w+\.zip",
+    "wasm": r"pyodide\.asm\.wasm$",
+    "standard library": r"stdlib\.zip",
+}
+BOTH = {"pyodide": r"pyodide\.mjs", "worker": r"worker\.mjs"}
+NOWHERE = Path("/nonexistent/file")
 
 
-@pytest.mark.parametrize("name", PARTS.values(), ids=PARTS)
-def test_a_missing_file_is_named(page, faulty, faults, name):
-    faults.replaced[name] = Path("/nonexistent/file")
+def served(dist, name):
+    (found,) = [path for path in dist.rglob("*") if re.search(name, path.name)]
+    return found
+
+
+def falls_back(page):
+    """The page tells that it starts the slower way, gets live, and gives the right numbers."""
+    page.wait_for("live")
+    assert any("packages-" in url for url in page.requests)
+    assert page.result()["per_rank"]["bytes_per_token"] == 70_272
+    page.type("num_layers", "60")
+    assert page.number("per_rank.bytes_per_token") == 60 * 1_152
+    assert page.drawn()["bars"]["glyphs"]
+
+
+@pytest.mark.parametrize("name", RESUME.values(), ids=RESUME)
+def test_without_a_file_of_the_snapshot_the_page_starts_plainly(page, faulty, faults, name):
+    faults.replaced[name] = NOWHERE
     page.page.goto(faulty)
-    fails(page, name)
+    falls_back(page)
 
 
-@pytest.mark.parametrize("part", ["packages", "wasm", "standard library"])
-def test_a_truncated_file_is_named(page, faulty, faults, dist, tmp_path, part):
-    (whole,) = [path for path in dist.rglob("*") if re.search(PARTS[part], path.name)]
-    short = tmp_path / whole.name
-    short.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
-    faults.replaced[PARTS[part]] = short
+def truncated(data):
+    return data[: len(data) // 2]
+
+
+def altered(data):
+    return data[:5000] + bytes([data[5000] ^ 1]) + data[5001:]
+
+
+@pytest.mark.parametrize("damage", [truncated, altered])
+@pytest.mark.parametrize("part", ["snapshot", "wasm"])
+def test_a_damaged_file_of_the_snapshot_is_not_used(page, faulty, faults, dist, tmp_path, part, damage):
+    whole = served(dist, RESUME[part])
+    (tmp_path / whole.name).write_bytes(damage(whole.read_bytes()))
+    faults.replaced[RESUME[part]] = tmp_path / whole.name
     page.page.goto(faulty)
-    fails(page, PARTS[part])
+    falls_back(page)
+
+
+def test_a_stale_snapshot_is_not_used(page, faulty, faults, dist, tmp_path):
+    """A cache between us and the user gives an older page's snapshot, which is whole in itself."""
+    stale = tmp_path / "stale.zst"
+    stale.write_bytes(served(dist, RESUME["extension module"]).read_bytes())
+    faults.replaced[RESUME["snapshot"]] = stale
+    page.page.goto(faulty)
+    falls_back(page)
+
+
+def test_without_decompression_the_page_starts_plainly(page, faulty, faults, dist, tmp_path):
+    old = tmp_path / "worker.mjs"  # in a browser that lacks it
+    old.write_text(
+        "delete self.DecompressionStream;\n" + served(dist, r"^worker\.mjs").read_text(encoding="utf-8")
+    )
+    faults.replaced[BOTH["worker"]] = old
+    page.page.goto(faulty)
+    falls_back(page)
+
+
+@pytest.mark.parametrize("name", [*PLAIN.values(), *BOTH.values()], ids=[*PLAIN, *BOTH])
+def test_when_both_ways_fail_the_file_is_named(page, faulty, faults, name):
+    faults.replaced[RESUME["snapshot"]] = NOWHERE
+    faults.replaced[name] = NOWHERE
+    page.page.goto(faulty)
+    fails(page, name.removesuffix("$"))
+
+
+def kill(page):
+    (worker,) = page.page.workers
+    worker.evaluate("() => self.close()")
+
+
+def test_a_worker_that_ends_is_replaced_and_keeps_the_scenario(page, faulty):
+    page.page.goto(f"{faulty}?v=1&m=deepseek-v3&tp=2")
+    page.wait_for("live")
+    page.type("num_layers", "40")
+    kill(page)
+    page.wait_for("loading")
+    page.slide("context_tokens", 8_192)
+    page.wait_for("live")
+    result = page.result()
+    assert result["scenario"]["num_layers"] == 40
+    assert result["scenario"]["tensor_parallel_size"] == 2
+    assert result["scenario"]["context_tokens"] == 8_192
+    assert page.number("per_rank.bytes_per_token") == 40 * 1_152
+    assert "8,192 tokens" in page.line("total")
 
 
 def test_retry_starts_once_the_file_is_back_and_keeps_what_was_typed(page, faulty, faults):
-    faults.replaced[PARTS["worker"]] = Path("/nonexistent/file")
+    faults.replaced[BOTH["worker"]] = NOWHERE
     page.page.goto(faulty)
-    fails(page, PARTS["worker"])
+    fails(page, BOTH["worker"])
     page.box("num_layers").focus()
     page.page.keyboard.press("Control+A")
     page.page.keyboard.type("30")
     page.find("#retry").click()
-    fails(page, PARTS["worker"])
+    fails(page, BOTH["worker"])
     faults.replaced.clear()
     page.find("#retry").focus()
     page.page.keyboard.press("Enter")
@@ -122,7 +203,7 @@ def test_retry_starts_once_the_file_is_back_and_keeps_what_was_typed(page, fault
 
 
 def test_a_missing_chart_library_is_named_and_asked_for_again(page, faulty, faults):
-    faults.replaced[r"bokeh\.min\.js"] = Path("/nonexistent/file")
+    faults.replaced[r"bokeh\.min\.js"] = NOWHERE
     page.page.goto(faulty)
     fails(page, r"bokeh\.min\.js")
     faults.replaced.clear()
@@ -132,15 +213,15 @@ def test_a_missing_chart_library_is_named_and_asked_for_again(page, faulty, faul
 
 
 def test_a_result_asked_for_after_a_failure_is_refused(page, faulty, faults):
-    faults.replaced[PARTS["worker"]] = Path("/nonexistent/file")
+    faults.replaced[BOTH["worker"]] = NOWHERE
     page.page.goto(faulty)
-    fails(page, PARTS["worker"])
+    fails(page, BOTH["worker"])
     with pytest.raises(Error, match=r"worker\.mjs"):
         page.result()
 
 
 def test_progress_shows_bytes_as_they_come(browser, faulty, faults):
-    faults.slowed = PARTS["wasm"]
+    faults.slowed = RESUME["snapshot"]
     with watching(browser, origin(faulty)) as watched:
         page = CalculatorPage(watched.page)
         watched.page.goto(faulty)
