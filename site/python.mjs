@@ -1,7 +1,7 @@
 // Python, as the page sees it: a worker behind a ladder of ways to start. One message is with it at a time; what
 // changes meanwhile is sent together. When a worker ends, another one goes on where it was.
 
-const PATIENCE = 20_000; // milliseconds without a word, after which a start or an answer is given up
+const PATIENCE = 60_000; // milliseconds without a word, after which a start or an answer is given up
 const RESTARTS = 3; // of a Python that was live, before it is left alone
 
 export class Python {
@@ -98,7 +98,7 @@ export class Python {
         this.fail({ reason: error.message });
       });
     };
-    worker.onerror = (event) => this.fail({ reason: event.message || 'worker.mjs' });
+    worker.onerror = (event) => worker === this.worker && this.fail({ reason: event.message || 'worker.mjs' });
     this.worker = worker;
     const { address, system, shown } = this.at;
     this.post({ type: 'start', rung: this.rungs[rung], site: this.site, query: address(), system: system(), shown: shown(), again: this.wasLive });
@@ -113,8 +113,8 @@ export class Python {
 
   /** Where browsers have locks, one that the worker holds tells at once when the worker ends. */
   mourn(lock) {
-    this.mourner = new AbortController();
-    navigator.locks.request(lock, { signal: this.mourner.signal }, () => this.revive('the worker ended')).catch(() => {});
+    const { worker } = this;
+    navigator.locks.request(lock, () => worker === this.worker && this.revive('the worker ended')).catch(() => {});
   }
 
   /** The worker ended by no fault of the app's: the same way up again, with everything that was chosen. */
@@ -141,7 +141,6 @@ export class Python {
 
   end() {
     clearTimeout(this.watchdog);
-    this.mourner?.abort();
     this.worker?.terminate();
     this.worker = undefined;
     this.live = this.busy = false;

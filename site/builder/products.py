@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json")
 STDLIB = "python_stdlib.zip"
-TOOLS = ("__init__.py", "archive.py", "interpreter.py", "node.mjs", "snapshot.mjs", "../memory.mjs")
+TOOLS = {
+    "node.mjs": ("__init__.py", "archive.py", "interpreter.py", "node.mjs"),
+    "snapshot.mjs": ("snapshot.mjs", "../memory.mjs"),
+}
 LABELS = {
     "bytecode": "bytecode of {what}",
     "rehearse": "rehearsal of the app in Pyodide",
@@ -113,7 +116,10 @@ def _core(runtime: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def _made(command: list[str], what: str, files: Mapping[str, bytes], cache: Cache) -> dict[str, bytes]:
     """The files that Node.js makes of these, kept by the hash of everything that goes in."""
-    files = {**files, **{f"builder/{Path(name).name}": (HERE / name).read_bytes() for name in TOOLS}}
+    files = {
+        **files,
+        **{f"builder/{Path(name).name}": (HERE / name).read_bytes() for name in TOOLS[command[0]]},
+    }
     place = f"products/{sha256(' '.join([*command, archive.tree_digest(files)]).encode())}"
     if known := _read(place, cache):
         return known
