@@ -6,6 +6,9 @@ export class Arrivals {
     this.tell = tell;
     this.loaded = this.total = 0;
     this.missing = new Set();
+    /** Rejects with the first part that does not come whole: Pyodide waits for ever for its WebAssembly. */
+    this.broken = new Promise((_, reject) => (this.break = reject));
+    this.broken.catch(() => {});
   }
 
   /** Names the parts that are about to be fetched, so that the total is right from the start. */
@@ -49,6 +52,7 @@ export class Arrivals {
     };
     const guarded = (act) => (...args) => act(...args).catch((error) => {
       fail(error);
+      this.break(error);
       throw error;
     });
     const stream = response.body.pipeThrough(new TransformStream({ transform: guarded(count), flush: guarded(check) }));

@@ -11,8 +11,8 @@ export async function resume(site, arrivals, step) {
   const kept = arrivals.bytes(snapshot);
   const modules = Promise.all(extensions.map((part) => arrivals.bytes(part)));
   const texts = arrivals.unpacked(files, 'application/json').then((response) => response.json());
-  const broken = Promise.all([core, createModule, kept, modules, texts]); // rejects with the first that fails
-  broken.catch(() => {});
+  const come = Promise.all([core, createModule, kept, modules, texts]);
+  come.catch(() => {}); // heard of below
   const { loadPyodide } = await import(`${site.runtime}pyodide.mjs`);
   const nothing = `${site.runtime}nothing.zip`;
   let memory;
@@ -42,7 +42,7 @@ export async function resume(site, arrivals, step) {
         ),
       }),
   );
-  const [python] = await Promise.all([started, broken]); // without its WebAssembly Pyodide waits for ever
+  const [python] = await Promise.race([Promise.all([started, come]), arrivals.broken]);
   const folder = '/lib/python3.14/site-packages/';
   for (const [name, text] of Object.entries(await texts)) {
     python.FS.mkdirTree(folder + name.slice(0, name.lastIndexOf('/')));

@@ -55,11 +55,11 @@ def use_embedded(watched, url):
 def test_it_works_from_a_sub_path_in_a_frame_of_the_same_origin(browser, parent):
     with watching(browser, origin(parent)) as watched:
         use_embedded(watched, f"{parent}host.html")
-        paths = {urlsplit(url).path for url in watched.requests if not url.startswith("data:")}
+        paths = {urlsplit(url).path for url in watched.requests if not url.startswith(("data:", "blob:"))}
         assert {path for path in paths if not path.startswith("/a/b/")} == {"/host.html"}
         # Those of the worker are among them.
-        assert any(path.endswith(".wasm") for path in paths)
-        assert any(re.search(r"packages-\w+\.zip$", path) for path in paths)
+        assert any(path.endswith(".wasm.gz") for path in paths)
+        assert any(re.search(r"snapshot-\w+\.zst$", path) for path in paths)
 
 
 def test_it_works_in_a_frame_of_another_origin(browser, stranger, site):
