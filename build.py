@@ -95,8 +95,9 @@ def test(args: argparse.Namespace) -> int:
         if subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False).returncode:
             failed.append(name)
     say(f"== pytest (before it: {', '.join(failed) + ' FAILED' if failed else 'all checks passed'})")
-    # Coverage is a law of the whole suite, not of a selection.
-    command = [sys.executable, "-m", "pytest", *(args.arguments or ["--cov"])]
+    # Coverage is a law of the whole suite, not of a selection. Tests of one file share a page: they stay together.
+    whole = ["--cov", "--numprocesses=auto", "--dist=loadfile"]
+    command = [sys.executable, "-m", "pytest", *(args.arguments or whole)]
     tests = subprocess.run(command, cwd=ROOT, env=os.environ | browser, check=False).returncode
     return tests or bool(failed)
 
