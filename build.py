@@ -95,7 +95,7 @@ def test(args: argparse.Namespace) -> int:
         if subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False).returncode:
             failed.append(name)
     say(f"== pytest (before it: {', '.join(failed) + ' FAILED' if failed else 'all checks passed'})")
-    # Coverage is a law of the whole suite, not of a selection. Tests of one file share a page: they stay together.
+    # Coverage is a law of the whole suite, not of a selection. The tests of one file share a page.
     whole = ["--cov", "--numprocesses=auto", "--dist=loadfile"]
     command = [sys.executable, "-m", "pytest", *(args.arguments or whole)]
     tests = subprocess.run(command, cwd=ROOT, env=os.environ | browser, check=False).returncode

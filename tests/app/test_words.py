@@ -66,7 +66,9 @@ FAMILIES = {
 }
 # Keys that something says without their being in quotes anywhere, each with its reason.
 OTHERWISE = {
-    f"status.{step}" for script in SCRIPTS for step in re.findall(r"step: '(\w+)'", script.read_text("utf-8"))
+    f"status.{step}"
+    for script in SCRIPTS
+    for step in re.findall(r"step(?:: |\()'(\w+)'", script.read_text("utf-8"))
 }
 
 
