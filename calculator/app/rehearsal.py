@@ -35,7 +35,7 @@ def drive(session: "Session") -> None:
 
 def play(app: App) -> None:
     """Every sort of model, every option of every choice, a number in every box, something illegal in one."""
-    for model in _every_sort():
+    for model in every_sort():
         app.change({"model": model}, SYSTEM)
         app.page()
     for name, item in FIELDS.items():
@@ -44,7 +44,7 @@ def play(app: App) -> None:
             app.page()
 
 
-def _every_sort() -> Iterable[str]:
+def every_sort() -> Iterable[str]:
     """One model for each set of cache kinds that there is."""
     return {
         frozenset(cache.kind for cache in catalogue.plan(model).caches()): model for model in catalogue.ids()

@@ -11,9 +11,9 @@ from bokeh.models import CustomJS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator import catalogue
 from calculator.app.curves import HIGHEST_LABEL, LABEL_GAP, LINES, Curves, _apart
 from calculator.app.main import App
+from calculator.app.rehearsal import every_sort
 from calculator.app.scales import contexts
 from calculator.app.theme import THEMES
 from calculator.locales import LANGUAGES, text
@@ -223,7 +223,7 @@ def test_the_axes_change_the_heights_and_the_words():
     assert list(chart.points.data["total"]) == before
 
 
-@pytest.mark.parametrize("model", catalogue.ids())
+@pytest.mark.parametrize("model", every_sort())
 def test_the_chart_follows_from_model_to_model_as_if_drawn_anew(model):
     state = opened("m=qwen3.5-397b-a17b")
     chart = Curves(state)

@@ -7,6 +7,7 @@ import pytest
 
 from calculator import catalogue
 from calculator.app.readouts import ALWAYS, IN_TABS, pieces, summary
+from calculator.app.rehearsal import every_sort
 from calculator.estimate import estimate
 from calculator.fields import TABS
 from calculator.footprint import QUANTITIES
@@ -16,7 +17,7 @@ from calculator.units import exact, human
 from tests.app.page import HOSTILE, SITE, SYSTEM, Page, all_pieces, changed, opened
 
 SCENARIOS = {
-    **{model: f"m={model}" for model in catalogue.ids()},
+    **{model: f"m={model}" for model in every_sort()},
     "windows": "a=window&L=48&g=8&w=1024&t=32768",
     "states": "a=state&g=0&sk=mamba2",
     "refused": "m=llama-3.1-8b&tp=3&n=7&u=GB",
