@@ -15,9 +15,15 @@ def assert_no_violations(page, where):
     assert results.violations_count == 0, f"{where}:\n{results.generate_report()}"
 
 
-@pytest.mark.parametrize("model", ["deepseek-v3", "gemma-3-27b", "qwen3.5-397b-a17b"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("language", "theme", "model"),
+    [
+        ("en", "light", "deepseek-v3"),
+        ("en", "dark", "gemma-3-27b"),
+        ("zh", "light", "qwen3.5-397b-a17b"),
+        ("zh", "dark", "deepseek-v4-flash"),
+    ],
+)
 def test_axe_finds_nothing_in_any_tab_nor_with_a_refusal_shown(live, model, theme, language):
     live.set(model=model, theme=theme, language=language)
     for tab in TABS:
