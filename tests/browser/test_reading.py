@@ -180,7 +180,7 @@ def test_the_shortcuts_are_listed_and_work(page):
     expect(page.find("#shortcuts")).to_be_visible()
     press(page, "Escape")
     press(page, "2")
-    expect(page.find("#tab-ranks")).to_have_attribute("aria-selected", "true")
+    expect(page.find(f"#tab-{TABS[1]}")).to_have_attribute("aria-selected", "true")
     press(page, "u")
     expect(page.box("units")).to_have_value("GB")
     press(page, "u")
