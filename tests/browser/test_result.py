@@ -40,6 +40,7 @@ KEYS = {
     "capacity": dict,
     "transfer": dict,
     "derivation": list,
+    "difference": list,
     "notices": list,
 }
 
