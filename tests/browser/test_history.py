@@ -56,7 +56,9 @@ def test_back_and_forward_lead_through_what_was_typed_and_chosen(page):
 
 def test_typing_makes_one_entry_however_many_keys(page):
     page.reset()
-    settled(page, r"\?v=1&m=deepseek-v3$")
+    for units, address in (("GB", "u=GB$"), ("GiB", r"\?v=1&m=deepseek-v3$")):  # no way forward is left
+        page.choose("units", units)
+        settled(page, address)
     before = entries(page)
     for text in ("1", "12", "125"):
         page.type("num_layers", text)
