@@ -45,6 +45,7 @@ export class Picker {
 
   close() {
     this.list.hidden = true;
+    this.list.replaceChildren(); // written anew when it opens, in the language of then
     this.box.setAttribute('aria-expanded', 'false');
     this.box.removeAttribute('aria-activedescendant');
     this.box.value = this.text;
