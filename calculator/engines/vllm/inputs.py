@@ -9,10 +9,7 @@ from ...caches import (
     KDA,
     MLA,
     Cache,
-    ChunkedLocal,
     CompressedLatent,
-    CrossAttention,
-    EncoderOnlyAttention,
     FullAttention,
     GatedDeltaNet,
     HiddenState,
@@ -20,8 +17,6 @@ from ...caches import (
     Mamba1,
     Mamba2,
     ShortConvolution,
-    SinkAttention,
-    SlidingWindow,
     SlidingWindowMLA,
     State,
     StateTensor,
@@ -43,7 +38,7 @@ from ...formats import (
     StorageFormat,
     TurboQuant,
 )
-from .packed_inputs import packed_spec
+from .packed_inputs import attention, packed_spec
 from .rules import Rules
 from .settings import CacheLayout, MambaMode, Settings
 from .spec import LayerSpec, SpecType
@@ -180,31 +175,9 @@ def _cache(kind: SpecType, given: Fields, rules: Rules) -> Cache:
                 return CompressedLatent(head_size=vector, qk_rope_head_dim=rope, compress_ratio=ratio)
             return MLA(kv_lora_rank=vector - rope, qk_rope_head_dim=rope)
         case _:
-            return _attention(kind, given, rules)
-
-
-def _attention(kind: SpecType, given: Fields, rules: Rules) -> Cache:
-    width = given["head_size"]
-    value = width if kind in rules.without_value_size else given.get("head_size_v") or width
-    sizes = {"num_kv_heads": given["num_kv_heads"], "head_size": width, "head_size_v": value}
-    match kind:
-        case SpecType.SLIDING_WINDOW:
-            return SlidingWindow(**sizes, sliding_window=given["sliding_window"])
-        case SpecType.CHUNKED_LOCAL:
-            return ChunkedLocal(**sizes, attention_chunk_size=given["attention_chunk_size"])
-        case SpecType.CROSS:
-            return CrossAttention(**sizes)
-        case SpecType.ENCODER_ONLY:
-            return EncoderOnlyAttention(**sizes)
-        case SpecType.SINK:
-            return SinkAttention(**sizes, sink_len=given.get("sink_len") or 0)
-        case _:
-            # Without the hybrid manager a full-attention spec remembers the window or chunk that it was.
-            if given.get("sliding_window"):
-                return SlidingWindow(**sizes, sliding_window=given["sliding_window"])
-            if given.get("attention_chunk_size"):
-                return ChunkedLocal(**sizes, attention_chunk_size=given["attention_chunk_size"])
-            return FullAttention(**sizes)
+            width = given["head_size"]
+            narrow = kind in rules.without_value_size
+            return attention(kind, given, width if narrow else given.get("head_size_v") or width)
 
 
 def settings(config: Fields) -> Settings:

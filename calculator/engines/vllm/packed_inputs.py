@@ -157,12 +157,12 @@ def _cache(kind: SpecType, given: Fields, element: StorageFormat, tokens_per_sta
             ratio = tokens_per_state
             return CompressedLatent(head_size=heads * width, qk_rope_head_dim=0, compress_ratio=ratio)
         return MLA(kv_lora_rank=heads * width, qk_rope_head_dim=0)
-    return _attention(kind, given)
+    return attention(kind, given, _value_size(given))
 
 
-def _attention(kind: SpecType, given: Fields) -> Cache:
-    width = given["head_size"]
-    sizes = {"num_kv_heads": given["num_kv_heads"], "head_size": width, "head_size_v": _value_size(given)}
+def attention(kind: SpecType, given: Fields, head_size_v: int) -> Cache:
+    """The cache of keys and values behind a spec of `kind`, in any version."""
+    sizes = {key: given[key] for key in ("num_kv_heads", "head_size")} | {"head_size_v": head_size_v}
     match kind:
         case SpecType.SLIDING_WINDOW:
             return SlidingWindow(**sizes, sliding_window=given["sliding_window"])

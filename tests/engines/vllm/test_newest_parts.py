@@ -24,6 +24,7 @@ from calculator.engines.vllm.promotion import keeping_all_else
 from calculator.engines.vllm.rules import rules_of
 from calculator.engines.vllm.settings import CacheLayout
 from calculator.engines.vllm.side_by_side import group_layers
+from calculator.engines.vllm.spec import SpecType
 from calculator.engines.vllm.uniform import mergeable
 from calculator.errors import EngineError, FieldError
 from calculator.formats import FP8_DS_MLA, Storage
@@ -318,11 +319,7 @@ def test_the_656_byte_form_ignored_a_ratio():
     ids=lambda given: given["type"],
 )
 def test_every_type_of_spec_is_read(given):
-    try:
-        found = layer_spec({**BASE, **given}, RULES)
-    except (EngineError, FieldError, ValueError) as refusal:
-        pytest.skip(str(refusal))
-    assert found.page_size_bytes >= 0
+    assert layer_spec({**BASE, **given}, RULES).type is SpecType(given["type"])
 
 
 def test_a_backend_that_packs_one_width_refuses_two():
