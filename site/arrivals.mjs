@@ -36,27 +36,29 @@ export class Arrivals {
     let finish, fail;
     const whole = new Promise((resolve, reject) => ([finish, fail] = [resolve, reject]));
     whole.catch(() => {}); // whoever waits for it hears of it
-    const count = async (chunk, controller) => {
-      if (came + chunk.length > bytes) throw new Error(`${url}: more than ${bytes} bytes`);
-      data.set(chunk, came);
-      came += chunk.length;
-      this.loaded += chunk.length;
-      if (came === bytes) this.missing.delete(url);
-      this.report();
-      controller.enqueue(chunk);
-    };
-    const check = async () => {
-      if (came !== bytes) throw new Error(`${url}: ${came} of ${bytes} bytes`);
-      if (((await digest(data)) ?? sha256) !== sha256) throw new Error(`${url}: not the file that this page was built with`);
-      finish(data);
-    };
-    const guarded = (act) => (...args) => act(...args).catch((error) => {
+    const counted = new TransformStream({
+      transform: (chunk, controller) => {
+        if (came + chunk.length > bytes) throw new Error(`more than ${bytes} bytes`);
+        data.set(chunk, came);
+        came += chunk.length;
+        this.loaded += chunk.length;
+        if (came === bytes) this.missing.delete(url);
+        this.report();
+        controller.enqueue(chunk);
+      },
+      flush: async () => {
+        if (came !== bytes) throw new Error(`${came} of ${bytes} bytes`);
+        if (((await digest(data)) ?? sha256) !== sha256) throw new Error('not the file that this page was built with');
+        finish(data);
+      },
+    });
+    // Also when the reader gives up, as the one that unpacks does over data that is no gzip.
+    response.body.pipeTo(counted.writable).catch(({ message }) => {
+      const error = new Error(`${url}: ${message}`);
       fail(error);
       this.break(error);
-      throw error;
     });
-    const stream = response.body.pipeThrough(new TransformStream({ transform: guarded(count), flush: guarded(check) }));
-    return { stream, whole };
+    return { stream: counted.readable, whole };
   }
 
   /** The checked bytes of a part. */
