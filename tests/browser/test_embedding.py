@@ -97,7 +97,8 @@ def test_the_page_refuses_eval(fresh, watched, site):
     assert fresh.page.evaluate(tried) == "EvalError"
 
 
-def test_a_host_page_gets_the_user_timing_marks(live):
+def test_a_host_page_gets_the_user_timing_marks(fresh, site):
+    live = fresh.open(site)
     marks = live.page.evaluate("() => performance.getEntriesByType('mark').map(({ name }) => name)")
     first = [mark for number, mark in enumerate(marks) if mark not in marks[:number]]
     assert [mark for mark in first if mark != "kv-updated"] == ["kv-answer", "kv-painted", "kv-live"]
