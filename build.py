@@ -42,9 +42,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     serve.add_argument("--port", type=int, help=f"default: {DEFAULT_PORT}, or a free one if that is taken")
     commands.add_parser("build", parents=[plain], help="build the site into dist/")
     commands.add_parser("test", help="build, lint, type-check and test; further words go to pytest")
-    bench = commands.add_parser("bench", help="measure the start beside the stock flow")
+    bench = commands.add_parser("bench", help="measure the start beside the plain start and the stock flow")
     bench.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    bench.add_argument("--runs", type=int, default=5, help="runs of each flow (default: 5)")
+    bench.add_argument("--readme", action="store_true", help="also write the tables into README.md")
+    bench.add_argument(
+        "--runs", type=int, default=7, help="runs of each flow (default: 7; slow ones: 3 at most)"
+    )
     fuzz = commands.add_parser("fuzz", help="read changed model configurations: a plan or a refusal, always")
     fuzz.add_argument("--count", type=int, default=100_000, help="how many (default: 100000)")
     args, rest = parser.parse_known_args(argv)
@@ -107,6 +110,7 @@ def bench(args: argparse.Namespace) -> int:
     browser = _prepare()
     command = [sys.executable, str(ROOT / "tests/bench/bench.py"), "--runs", str(args.runs)]
     command += ["--json", str(args.json.absolute())] if args.json else []
+    command += ["--readme"] if args.readme else []
     return subprocess.run(command, cwd=ROOT, env=os.environ | browser, check=False).returncode
 
 

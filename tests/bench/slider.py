@@ -1,0 +1,50 @@
+"""How long a move of a slider takes, from the key's event to the chart that is drawn anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from builder.console import BuildError
+from playwright.sync_api import Error
+
+from tests.bench.visits import Flow, fresh_browser, open_live
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Playwright
+
+SLIDER = "[data-kv-control=num_layers] input[type=range]"
+WARM_UP_MOVES, MOVES = 10, 200
+NOTE_MOVES = """(slider) => slider.addEventListener('input', (event) => {
+  window.benchMoved = event.timeStamp;
+}, { capture: true })"""
+# The page sets kv-updated in the frame that draws what Python answered.
+AWAIT_UPDATE = """() => new Promise((resolve, reject) => {
+  const deadline = performance.now() + 30_000;
+  const look = () => {
+    const mark = performance.getEntriesByName('kv-updated').at(-1);
+    if (mark && window.benchMoved) {
+      resolve(mark.startTime - window.benchMoved);
+      performance.clearMarks('kv-updated');
+      delete window.benchMoved;
+    } else if (performance.now() > deadline) reject(new Error('no kv-updated within 30 s of a key press'));
+    else setTimeout(look, 2);
+  };
+  look();
+})"""
+
+
+def measure_slider(playwright: Playwright, flow: Flow, moves: int = MOVES) -> list[float]:
+    """Milliseconds from a key's event on the layers slider to the drawn chart, by move, after a warm-up."""
+    with fresh_browser(playwright) as context:
+        page = open_live(context, flow, "slider")
+        slider = page.locator(SLIDER)
+        slider.evaluate(NOTE_MOVES)
+        slider.focus()
+        taken = []
+        try:
+            for move in range(WARM_UP_MOVES + moves):
+                page.keyboard.press("ArrowLeft" if move // 20 % 2 == 0 else "ArrowRight")
+                taken.append(float(page.evaluate(AWAIT_UPDATE)))
+        except Error as error:
+            raise BuildError(f"slider: move {len(taken) + 1}: {error.message.splitlines()[0]}") from error
+        return taken[WARM_UP_MOVES:]
