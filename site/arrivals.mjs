@@ -1,6 +1,8 @@
 // Files for Python: fetched all at once, counted as they come, checked before they are used.
 
-/** Fetches parts `{ url, bytes, sha256 }`; `tell({ loaded, total, file })` hears of every piece, and of a file to come. */
+const PAUSE = 100; // milliseconds between two reports on one file
+
+/** Fetches parts `{ url, bytes, sha256 }`; `tell({ loaded, total, file })` hears how far they are, and of one to come. */
 export class Arrivals {
   constructor(tell) {
     this.tell = tell;
@@ -21,6 +23,7 @@ export class Arrivals {
   }
 
   report() {
+    this.next = performance.now() + PAUSE;
     const [file] = this.missing;
     this.tell({ loaded: this.loaded, total: this.total, file });
   }
@@ -43,7 +46,7 @@ export class Arrivals {
         came += chunk.length;
         this.loaded += chunk.length;
         if (came === bytes) this.missing.delete(url);
-        this.report();
+        if (came === bytes || performance.now() > this.next) this.report();
         controller.enqueue(chunk);
       },
       flush: async () => {

@@ -13,21 +13,7 @@ import * as tabs from './tabs.mjs';
 
 const root = document.documentElement;
 const site = JSON.parse(document.getElementById('site').textContent);
-const at = (url) => new URL(url, document.baseURI).href;
-/** The same with every address in full: the worker stands in another folder. */
-const full = (part) => {
-  if (Array.isArray(part)) return part.map(full);
-  if (part?.url) return { ...part, url: at(part.url) };
-  if (typeof part === 'object') return Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, full(inner)]));
-  return part;
-};
-const { packages, stdlib, wasm, resume } = site;
-const parts = { runtime: at(site.runtime), panel: at(site.panel), ...full({ packages, stdlib, wasm, resume }) };
-const dark = matchMedia('(prefers-color-scheme: dark)');
-const system = () => ({
-  language: navigator.language.startsWith('zh') ? 'zh' : 'en',
-  theme: dark.matches ? 'dark' : 'light',
-});
+const { shown, system, dark } = window.kvStart; // first-paint.js
 
 let query = location.search.slice(1);
 let status = { key: 'status.loading', values: {} };
@@ -75,15 +61,14 @@ function soon(name, milliseconds, act) {
 /** The default answer is in the page, in the words of the page's language. */
 function open() {
   const first = site.pages[root.lang];
+  if (!query) return show({ ...first, theme: root.dataset.theme });
   fill(first.pieces);
   strip.refresh();
   form.show(first.form);
   describe(first.summary);
 }
 
-// What the charts are painted with before Python is there; it brings them to what the address asks for.
-const shown = { language: root.lang, theme: root.dataset.theme };
-
+/** The charts as the build has them; Python brings them to what the address asks for. */
 async function paint() {
   const url = site.documents?.[`${shown.language}-${shown.theme}`];
   if (!url) return;
@@ -185,7 +170,7 @@ const hear = {
   },
 };
 
-const python = new Python(parts, { address: () => query, system, shown: () => shown }, hear);
+const python = new Python(site.documents ? ['resume', 'plain'] : ['plain'], window.kvStart, () => query, hear);
 let opened; // the charts are painted
 
 function start() {

@@ -1,13 +1,38 @@
-// Runs before the first paint: language and theme of the address, else of the system, and whether the address asks for
-// another answer than the one that is in the page. Everything else waits.
+// Runs before the first paint: language and theme of the address, else of the system; whether the address asks for
+// another answer than the one that is in the page; and Python, which needs the longest, is told to start.
 {
   const root = document.documentElement;
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const system = () => ({
+    language: navigator.language.startsWith('zh') ? 'zh' : 'en',
+    theme: dark.matches ? 'dark' : 'light',
+  });
   const asked = new URLSearchParams(location.search);
   const one = (key, options, other) => (options.includes(asked.get(key)) ? asked.get(key) : other);
-  root.dataset.theme = one('theme', ['light', 'dark'], matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
-  root.lang = one('lang', ['en', 'zh'], navigator.language.startsWith('zh') ? 'zh' : 'en');
+  const shown = {
+    language: one('lang', ['en', 'zh'], system().language),
+    theme: one('theme', ['light', 'dark'], system().theme),
+  };
+  Object.assign(root, { lang: shown.language }).dataset.theme = shown.theme;
   // Never a flash of numbers that the link does not mean.
   if ([...asked.keys()].some((key) => !['v', 'lang', 'theme', 'tab', 'sw'].includes(key))) root.dataset.kvAnswer = 'waiting';
   // Nothing is drawn before the answer has arrived (see "expect"), so the first frame shows it.
   else requestAnimationFrame(() => performance.mark('kv-answer'));
+
+  const python = JSON.parse(document.getElementById('python').textContent);
+
+  /** A worker that is starting: `{ worker, heard }`, where `heard` keeps what it says until somebody listens. */
+  const begin = (start) => {
+    const worker = new Worker(python.worker, { type: 'module' });
+    const heard = [];
+    worker.onmessage = ({ data }) => heard.push(data);
+    worker.onerror = ({ message }) => heard.push({ type: 'error', reason: message || python.worker });
+    worker.postMessage({ type: 'start', base: document.baseURI, system: system(), shown, ...python, ...start });
+    return { worker, heard };
+  };
+  let first;
+  try {
+    first = begin({ rung: python.resume ? 'resume' : 'plain', query: location.search.slice(1) });
+  } catch {} // python.mjs meets the same and tells
+  window.kvStart = { begin, first, shown, system, dark };
 }

@@ -20,19 +20,22 @@ export function nameOf(object, held) {
 }
 
 /** A `createPyodideModule` for loadPyodide. `before(exports)` gives the extension modules `[{ path, module }]`, in their
- * order, when WebAssembly is there; `after(Module, pristine)` runs before Python does. `pristine` is the part of the
- * memory that WebAssembly itself filled. */
+ * order, when WebAssembly is there; `after(Module, exports, pristine)` runs before Python does. `pristine` is the part
+ * of the memory that WebAssembly itself filled. */
 export function laidOut(createModule, before, after = () => {}) {
   return (settings) =>
     new Promise((resolve, reject) => {
       const instantiate = settings.instantiateWasm;
-      let extensions, pristine;
+      let extensions, exports, pristine;
       settings.instantiateWasm = (imports, receive) =>
         instantiate(imports, async (instance, module) => {
           try {
-            const words = new Uint32Array(instance.exports.memory.buffer);
-            pristine = words.slice(0, words.findLastIndex((word) => word !== 0) + 1);
-            extensions = await before(instance.exports);
+            exports = instance.exports;
+            const words = new Uint32Array(exports.memory.buffer);
+            let filled = words.length;
+            while (words[filled - 1] === 0) filled--;
+            pristine = words.slice(0, filled);
+            extensions = await before(exports);
             receive(instance, module);
           } catch (error) {
             reject(error);
@@ -45,29 +48,39 @@ export function laidOut(createModule, before, after = () => {}) {
         }
       });
       createModule(settings).then(async (Module) => {
-        await after(Module, pristine);
+        await after(Module, exports, pristine);
         resolve(Module);
       }).catch(reject);
     });
 }
 
-/** Unpack zstd with the decoder that Pyodide's WebAssembly carries, in memory that Python does not have yet. */
-export function expand({ memory, ...exports }, packed, size) {
-  const room = exports.ZSTD_estimateDCtxSize();
-  const place = memory.buffer.byteLength;
-  const source = place + Math.ceil(room / 16) * 16;
-  const target = source + Math.ceil(packed.length / 16) * 16;
-  memory.grow(Math.ceil((target + size - place) / 65_536));
+const aligned = (size) => Math.ceil(size / 16) * 16;
+
+/** The bytes that `unpack` needs below the place where it writes. */
+const below = ({ ZSTD_estimateDCtxSize }, packed) => aligned(ZSTD_estimateDCtxSize()) + aligned(packed.length);
+
+/** Unpack zstd to `target`, by the decoder that Pyodide's WebAssembly carries, while Python does not run yet. */
+function unpack({ memory, ...exports }, packed, size, target) {
+  const source = target - aligned(packed.length);
   new Uint8Array(memory.buffer).set(packed, source);
-  const decoder = exports.ZSTD_initStaticDCtx(place, room);
+  const decoder = exports.ZSTD_initStaticDCtx(target - below(exports, packed), exports.ZSTD_estimateDCtxSize());
   const written = exports.ZSTD_decompressDCtx(decoder, target, size, source, packed.length) >>> 0;
   if (written !== size) throw new Error(`zstd gave ${written} for ${size} bytes`);
+}
+
+/** A copy of unpacked zstd. */
+export function expand(exports, packed, size) {
+  const { memory } = exports;
+  const target = memory.buffer.byteLength + below(exports, packed);
+  memory.grow(Math.ceil((target + size - memory.buffer.byteLength) / BLOCK));
+  unpack(exports, packed, size, target);
   return new Uint8Array(memory.buffer, target, size).slice();
 }
 
 // The stored form: three lengths, Pyodide's own header, a bit for each page that is not empty, and these pages. What
 // WebAssembly itself fills is stored as the difference to that, mostly zeros.
 const PAGE = 1024; // bytes
+const BLOCK = 65_536; // of WebAssembly's memory
 const WORDS = PAGE / 4;
 const START = 12;
 
@@ -94,28 +107,39 @@ export function pack(snapshot, pristine) {
   return packed;
 }
 
-/** Pyodide's header of a stored snapshot. */
-export function headerOf(packed) {
-  return packed.slice(START, START + new Uint32Array(packed.buffer, 0, 1)[0]);
+/** The sizes that `restore` must know of a stored snapshot: its own, its Pyodide header's, and the heap's. */
+export function sizes(packed) {
+  const [header, , heap] = new Uint32Array(packed.buffer, 0, 3);
+  return { size: packed.length, header, heap };
 }
 
-/** Write a stored snapshot into the memory of a module in which Python has not started. */
-export function restore(packed, Module, pristine) {
-  const [headerBytes, markBytes, heapBytes] = new Uint32Array(packed.buffer, 0, 3);
-  if (Module.HEAPU8.length < heapBytes) Module.growMemory(heapBytes);
-  if (Module.HEAPU8.length < heapBytes) throw new Error(`no memory: ${heapBytes} bytes were refused`);
-  const marks = packed.subarray(START + headerBytes, START + headerBytes + markBytes);
-  const pages = new Uint32Array(packed.buffer, START + headerBytes + markBytes);
-  const heap = Module.HEAPU32;
-  const kept = (page) => page < markBytes * 8 && marks[page >> 3] & (1 << (page & 7));
-  heap.fill(0);
-  let at = 0;
+/** Write a stored snapshot, still in zstd, into the memory of a module in which Python has not started; give Pyodide's
+ * header. Unpacked at the very end of the memory, every page lies above its place, so all can move down in their order. */
+export function restore(zstd, { size, heap }, Module, exports, pristine) {
+  const end = Math.ceil(Math.max(heap, exports.sbrk(0) + below(exports, zstd) + size + 16) / BLOCK) * BLOCK;
+  if (Module.HEAPU8.length < end) Module.growMemory(end);
+  if (Module.HEAPU8.length < end) throw new Error(`no memory: ${end} bytes were refused`);
+  const memory = Module.HEAPU8;
+  const target = Math.floor((memory.length - size) / 16) * 16;
+  unpack(exports, zstd, size, target);
+  const [headerBytes, markBytes] = new Uint32Array(memory.buffer, target, 2);
+  const header = memory.slice(target + START, target + START + headerBytes);
+  const marks = memory.slice(target + START + headerBytes, target + START + headerBytes + markBytes);
+  let from = target + START + headerBytes + markBytes;
+  let written = 0;
   for (let page = 0; page < markBytes * 8; page++) {
     const first = page;
-    while (kept(page)) page++;
-    heap.set(pages.subarray(at, (at += (page - first) * WORDS)), first * WORDS);
+    while (page < markBytes * 8 && marks[page >> 3] & (1 << (page & 7))) page++;
+    if (page === first) continue;
+    const length = (page - first) * PAGE;
+    memory.fill(0, written, first * PAGE);
+    memory.copyWithin(first * PAGE, from, from + length);
+    written = page * PAGE;
+    from += length;
   }
-  differ(heap, pristine);
+  memory.fill(0, written);
+  differ(Module.HEAPU32, pristine);
+  return header;
 }
 
 /** `heap` as its difference to `pristine`, and back again. */

@@ -5,11 +5,11 @@ const PATIENCE = 60_000; // milliseconds without a word, after which a start or 
 const RESTARTS = 3; // of a Python that was live, before it is left alone
 
 export class Python {
-  /** `site` is what the build says. The functions of `at` say what the page is at: `address`, `system` (language and
-   * theme that the browser prefers), `shown` (those of the painted charts). `hear` has a function for each message of
-   * the worker, and `fallback`, `restart` and `failed`, which get a reason. */
-  constructor(site, at, hear) {
-    Object.assign(this, { site, at, hear, rungs: site.resume ? ['resume', 'plain'] : ['plain'] });
+  /** `rungs` are the ways to start; `begin(start)` makes a worker (first-paint.js), `first` is one that it has made
+   * already. `address()` says what the page is at, `system()` which language and theme the browser prefers. `hear` has
+   * a function for each message of the worker, and `fallback`, `restart` and `failed`, which get a reason. */
+  constructor(rungs, { begin, first, system }, address, hear) {
+    Object.assign(this, { rungs, begin, first, system, address, hear });
     this.waiting = new Map(); // field -> text, in the order of the last change of each
     this.sent = new Map(); // the changes that are with Python
     this.asked = new Map(); // id -> resolvers of result()
@@ -54,16 +54,19 @@ export class Python {
     if (this.waiting.size) {
       this.sent = this.waiting;
       this.waiting = new Map();
-      this.post({ type: 'change', changes: Object.fromEntries(this.sent), system: this.at.system() });
+      this.post({ type: 'change', changes: Object.fromEntries(this.sent), system: this.system() });
     } else if (this.asked.size) {
       this.post({ type: 'result', id: this.asked.keys().next().value });
     }
   }
 
   post(message) {
-    this.busy = true;
-    this.step = message.type;
+    this.expect(message.type);
     this.worker.postMessage(message);
+  }
+
+  expect(step) {
+    Object.assign(this, { step, busy: true });
     this.watch();
   }
 
@@ -87,21 +90,30 @@ export class Python {
 
   climb(rung) {
     this.end();
-    Object.assign(this, { rung, failure: undefined, step: 'worker.mjs' });
+    Object.assign(this, { rung, failure: undefined });
     this.waiting = new Map([...this.sent, ...this.waiting]);
     this.sent = new Map();
-    const worker = new Worker(new URL('worker.mjs', import.meta.url), { type: 'module' });
-    let heard = Promise.resolve();
-    worker.onmessage = ({ data }) => {
-      heard = heard.then(() => worker === this.worker && this.handle(data)).catch((error) => {
+    try {
+      this.listen(this.first ?? this.begin({ rung: this.rungs[rung], query: this.address(), again: this.wasLive }));
+    } catch (error) {
+      this.fail({ reason: error.message });
+    }
+  }
+
+  listen({ worker, heard }) {
+    this.worker = worker;
+    this.first = undefined;
+    this.expect('worker.mjs');
+    let last = Promise.resolve();
+    const hear = (message) => {
+      last = last.then(() => worker === this.worker && this.handle(message)).catch((error) => {
         console.error(error);
         this.fail({ reason: error.message });
       });
     };
-    worker.onerror = (event) => worker === this.worker && this.fail({ reason: event.message || 'worker.mjs' });
-    this.worker = worker;
-    const { address, system, shown } = this.at;
-    this.post({ type: 'start', rung: this.rungs[rung], site: this.site, query: address(), system: system(), shown: shown(), again: this.wasLive });
+    heard.forEach(hear);
+    worker.onmessage = ({ data }) => hear(data);
+    worker.onerror = ({ message }) => hear({ type: 'error', reason: message || 'worker.mjs' });
   }
 
   /** Give up a start or an answer that says nothing for too long, with the name of what it was at. */

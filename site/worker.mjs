@@ -17,20 +17,29 @@ self.onmessage = async ({ data: message }) => {
 };
 
 const answers = {
-  async start({ rung, ...message }) {
+  async start({ rung, base, runtime, panel, packages, stdlib, wasm, resume, ...message }) {
     hold();
-    session = await rungs[rung](message);
-    tell();
+    const at = (url) => new URL(url, base).href;
+    const site = { runtime: at(runtime), panel: at(panel), ...full({ packages, stdlib, wasm, resume }, at) };
+    session = await rungs[rung]({ site, ...message });
     say('live');
   },
   change({ changes, system }) {
     session.change(JSON.stringify(changes), JSON.stringify(system));
-    tell();
+    tell(session);
   },
   result({ id }) {
     say('result', { id, result: JSON.parse(session.result()) });
   },
 };
+
+/** The same with every address in full, for this worker stands in another folder than the page. */
+function full(part, at) {
+  if (Array.isArray(part)) return part.map((inner) => full(inner, at));
+  if (typeof part !== 'object') return part;
+  const inner = Object.entries(part).map(([name, value]) => [name, full(value, at)]);
+  return { ...Object.fromEntries(inner), ...(part.url && { url: at(part.url) }) };
+}
 
 /** Hold a lock for as long as this worker lives; not every browser or frame has locks. */
 function hold() {
@@ -42,7 +51,7 @@ function hold() {
 }
 
 /** What is new: first the charts, so that the page draws while Python writes the rest. */
-function tell() {
+function tell(session) {
   const patch = session.patch();
   if (patch) say('patch', { patch });
   say('state', { page: session.page() });
@@ -59,6 +68,7 @@ const rungs = {
     const { session } = python.runPython('from calculator.app import resumable; resumable');
     session.resume(query, JSON.stringify(system), JSON.stringify(shown));
     if (again) session.forget();
+    if (query || again) tell(session); // else the page shows it already
     return session;
   },
   async plain({ site, query, system }) {
@@ -66,6 +76,7 @@ const rungs = {
     // Importing Panel from an asynchronous run has crashed browsers (pyodide#6106).
     const session = python.runPython('from calculator.app import browser; browser').Session(query, JSON.stringify(system));
     say('painted', { document: session.painted() });
+    tell(session);
     return session;
   },
 };

@@ -10,8 +10,12 @@ from typing import Any
 from bokeh.core.property.bases import Property
 from param import Parameter
 
+from .. import catalogue
+from ..hf_config.families import classes
 from ..locales import LANGUAGES
+from ..locales import catalogue as sentences
 from .browser import Session
+from .readouts import templates
 from .theme import THEMES
 
 KEPT = {"language": LANGUAGES[0], "theme": "light"}
@@ -30,6 +34,7 @@ def prepare(modules: Iterable[str]) -> str:
     for module in modules:
         if module != "__main__":
             importlib.import_module(module)
+    _read()
     session = Session("", json.dumps(KEPT))
     looks = [{"language": language, "theme": theme} for language in LANGUAGES for theme in THEMES]
     documents = {}
@@ -43,6 +48,17 @@ def prepare(modules: Iterable[str]) -> str:
             raise RuntimeError(f"the document of {name} has other models than that of {KEPT}")
     _shed()
     return json.dumps(documents)
+
+
+def _read() -> None:
+    """Read every file of the calculator's: the memory is kept, the file system is not."""
+    for model in catalogue.ids():
+        catalogue.entry(model)
+    for language in LANGUAGES:
+        sentences(language)
+    classes()
+    for name in templates().list_templates():
+        templates().get_template(name)
 
 
 def _shed() -> None:

@@ -15,6 +15,7 @@ from .readouts import templates
 from .theme import variables
 
 SYSTEM = {"language": "en", "theme": "light"}
+PYTHON = ("runtime", "panel", "packages", "stdlib", "wasm", "resume")  # what its worker must know of the site
 SHORTCUTS = (  # keys as they are called on every keyboard, and what they do
     ("?", "help"),
     ("m", "model"),
@@ -33,9 +34,10 @@ def render(template: str, site: Mapping[str, object], modules: Sequence[str] = (
 
     `modules` are those that boot.mjs imports: the browser fetches them without reading it first.
     """
+    python = {name: site[name] for name in PYTHON if name in site} | {"worker": f"{site['app']}worker.mjs"}
     pages = {language: App("", {**SYSTEM, "language": language}).page() for language in LANGUAGES}
     data = {
-        **site,
+        "documents": site.get("documents"),
         "texts": {language: _words(sentences(language)) for language in LANGUAGES},
         "pages": pages,
         "models": _models(),
@@ -48,6 +50,7 @@ def render(template: str, site: Mapping[str, object], modules: Sequence[str] = (
             site=site,
             modules=modules,
             variables=variables(),
+            python=_inline_json(python),
             data=_inline_json(data),
             t=lambda key: text("en", key),
             groups=GROUPS,

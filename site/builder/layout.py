@@ -116,14 +116,12 @@ def _put_snapshot(
     documents = json.loads(kept["documents.json"])
     return {
         "resume": {
-            "header": manifest["header"],
             "lock": json.loads(runtime["pyodide-lock.json"]),
-            "snapshot": _put(files, "snapshot.zst", kept["snapshot.zst"]) | {"size": manifest["snapshot"]},
+            "snapshot": _put(files, "snapshot.zst", kept["snapshot.zst"]) | manifest["snapshot"],
             "extensions": [
                 _put(files, f"extension-{at}.zst", kept[f"extension-{at}.zst"]) | extension
                 for at, extension in enumerate(manifest["extensions"])
             ],
-            "files": packed("files.json", products.texts(made)),
             "script": packed("pyodide.asm.mjs", runtime["pyodide.asm.mjs"]),
             "wasm": packed("pyodide.asm.wasm", runtime["pyodide.asm.wasm"]),
         },

@@ -33,6 +33,7 @@ LABELS = {
     "snapshot": "snapshot of the app's memory",
     "resume": "rehearsal of the app brought back from it",
     "compress": "compression of the snapshot",
+    "write": "files of the snapshot",
 }
 
 
@@ -94,20 +95,10 @@ def snapshot(made: Products, runtime: Mapping[str, bytes], panel_url: str, cache
         "stdlib.zip": made.stdlib,
         "code.zip": made.packages,
         "modules.json": made.modules,
-        "files.json": texts(made),
         "libraries.json": json.dumps(sorted(libraries)).encode(),
         **{f"libraries/{at}": libraries[name] for at, name in enumerate(sorted(libraries))},
     }
     return _made(["snapshot.mjs", panel_url], "the site", files, cache)
-
-
-def texts(made: Products) -> bytes:
-    """JSON of the calculator's files that are not code: what a session reads after it was brought back."""
-    own = {
-        name: data for name, data in archive.unpack(made.packages).items() if name.startswith("calculator/")
-    }
-    read = {name: data.decode() for name, data in own.items() if not name.endswith((".py", ".pyc"))}
-    return json.dumps(read, ensure_ascii=False, sort_keys=True).encode()
 
 
 def _core(runtime: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -204,7 +195,7 @@ def _why(step: str, said: list[str]) -> str:
     if step in ("snapshot", "resume"):
         return (
             f"the app cannot be kept and brought back ({reason}): it may hold nothing from JavaScript, "
-            "import nothing late, and read no files but the calculator's own"
+            "import nothing late, and read no files"
         )
     if step == "rehearse":
         return (

@@ -1,7 +1,6 @@
 // Makes the memory snapshot, and proves that Python goes on from it: node snapshot.mjs WORK PANEL
 // WORK holds runtime/, stdlib.zip, code.zip, modules.json (what to import), libraries.json and libraries/<n> (extension
-// modules) and files.json (what is read at run time, by name); PANEL is the address of Panel's style sheets, from the
-// page. Written to WORK/out: snapshot.zst, extension-<n>.zst, documents.json (the page's charts), manifest.json.
+// modules); PANEL is the address of Panel's style sheets, from the page. Written to WORK/out: snapshot.zst, extension-<n>.zst, documents.json (the page's charts), manifest.json.
 // Two runs over the same files write the same bytes: the clock stands still, and chance is always the same.
 import crypto from 'node:crypto';
 import fs from 'node:fs';
@@ -19,7 +18,7 @@ crypto.randomFillSync = globalThis.crypto.getRandomValues = (view) => view.map((
 const [work, panel] = [path.resolve(process.argv[2]), process.argv[3]];
 const { loadPyodide } = await import(`${work}/runtime/pyodide.mjs`);
 const { default: createModule } = await import(`${work}/runtime/pyodide.asm.mjs`);
-const { expand, headerOf, laidOut, nameOf, pack, recreate, restore } = await import('./memory.mjs');
+const { laidOut, nameOf, pack, recreate, restore, sizes } = await import('./memory.mjs');
 const bytes = (name) => new Uint8Array(fs.readFileSync(`${work}/${name}`));
 const text = (name) => fs.readFileSync(`${work}/${name}`, 'utf8');
 const SITE_PACKAGES = '/lib/python3.14/site-packages';
@@ -34,7 +33,7 @@ const settings = {
 async function start(extensions, keep = () => {}) {
   const py = await loadPyodide({
     ...settings, stdLibURL: `${work}/stdlib.zip`, _makeSnapshot: true,
-    createPyodideModule: laidOut(createModule, () => extensions, (_, pristine) => keep(pristine)),
+    createPyodideModule: laidOut(createModule, () => extensions, (_, exports, pristine) => keep(pristine)),
   });
   py.unpackArchive(bytes('code.zip'), 'zip', { extractDir: SITE_PACKAGES });
   py.runPython('import importlib\nimportlib.invalidate_caches()');   // by a clock that stands still nothing is new
@@ -72,18 +71,16 @@ function blank(Module) {
   for (const at of taken) Module._free(at);
 }
 
-/** Bring the snapshot back as a worker does, and drive every control of what came back. */
-async function prove(packed, extensions) {
-  const header = headerOf(packed);
+/** Bring the snapshot back as a worker does, and drive every control of what came back: it may not read files. */
+async function prove(zstd, known, extensions) {
+  const header = new Uint8Array(known.header);
   fs.writeFileSync(`${work}/nothing.zip`, '');
   const py = await loadPyodide({
     ...settings, stdLibURL: `${work}/nothing.zip`, _loadSnapshot: header, _snapshotDeserializer: recreate,
-    createPyodideModule: laidOut(createModule, () => compiled(extensions), (Module, pristine) => restore(packed, Module, pristine)),
+    createPyodideModule: laidOut(createModule, () => compiled(extensions), (...memory) => {
+      header.set(restore(zstd, known, ...memory));
+    }),
   });
-  for (const [name, content] of Object.entries(JSON.parse(text('files.json')))) {
-    py.FS.mkdirTree(path.dirname(`${SITE_PACKAGES}/${name}`));
-    py.FS.writeFile(`${SITE_PACKAGES}/${name}`, content);
-  }
   py.runPython(`
 from calculator.app import rehearsal, resumable
 resumable.session.resume("", '{"language": "en", "theme": "light"}', '{"language": "zh", "theme": "dark"}')
@@ -106,14 +103,16 @@ async function step(name, run) {
 fs.mkdirSync(`${work}/out`, { recursive: true });
 const extensions = JSON.parse(text('libraries.json')).map((name, at) => ({ path: `${SITE_PACKAGES}/${name}`, bytes: bytes(`libraries/${at}`) }));
 const { packed, documents } = await step('snapshot', () => make(extensions));
-await step('resume', () => prove(packed, extensions));
-await step('compress', () => {
-  fs.writeFileSync(`${work}/out/snapshot.zst`, compress(packed));
+const known = sizes(packed);
+const zstd = await step('compress', () => compress(packed));
+await step('resume', () => prove(zstd, known, extensions));
+await step('write', () => {
+  fs.writeFileSync(`${work}/out/snapshot.zst`, zstd);
   extensions.forEach(({ bytes }, at) => fs.writeFileSync(`${work}/out/extension-${at}.zst`, compress(bytes)));
 });
 fs.writeFileSync(`${work}/out/documents.json`, documents);
 fs.writeFileSync(`${work}/out/manifest.json`, JSON.stringify({
-  header: headerOf(packed).length, snapshot: packed.length,
+  snapshot: known,
   extensions: extensions.map(({ path, bytes }) => ({ path, size: bytes.length })),
 }));
 process.exit(0);
