@@ -178,11 +178,9 @@ def kv_cache_config(given: Fields, version: str) -> Fields:
             layout=chosen.layout,
         )
         if rules.packed:
-            check_expressible(
-                chosen.layout, [spec.page_size_bytes for g in groups for spec, _ in g.members], len(groups)
-            )
+            check_expressible(chosen.layout, groups)
     except EngineError as error:
-        return {"error": _errors.get(error.key, error.key)}
+        return {"error": newest_cases.ERRORS.get(error.key, error.key)}
     pool = _pool(given, groups, stages, rules)
     answer: dict[str, Any] = {
         "groups": [
@@ -212,13 +210,6 @@ def kv_cache_config(given: Fields, version: str) -> Fields:
         "num_blocks_per_request": _int(pool.blocks_per_request),
         "kv_cache_size_tokens": pool.reported_tokens,
     }
-
-
-_errors = {
-    "vllm.pages": "page_size_not_unifiable",
-    "vllm.layout_mixed_pages": "layout_cannot_express_mixed_pages",
-    "vllm.layout_common": "no_common_layout",
-}
 
 
 def _tensors(groups: Sequence[Group], count: int, chosen: Settings, rules: Rules) -> tuple[int, int]:
@@ -294,7 +285,8 @@ def _hashing(
         "hash_block_size": config.get("prefix_match_unit", config.get("hash_block_size")),
     }
     if rules.fine_grained_hits:
-        return fine_prefix.resolve_block_sizes(specs, **resolved)
+        cached = config.get("enable_prefix_caching", True)
+        return fine_prefix.resolve_block_sizes(specs, **resolved, prefix_caching=cached)
     return (*prefix.resolve_block_sizes(specs, **resolved), None)
 
 
@@ -318,9 +310,16 @@ def cpu_offload(given: Fields, version: str) -> Fields:
     config = given.get("config", {})
     chosen = settings(config)
     groups = group_layers(layers, rules, layout=chosen.layout)
+    if rules.packed:
+        check_expressible(chosen.layout, groups)
     pool = _pool(given, groups, stages, rules)
     shards = _shards(pool.settings, rules)
-    sizes = [group.spec.block_size * (shards if group.spec.dcp_sharded else 1) for group in groups]
+    # Since 0.33.0 what no other request can reuse is not stored.
+    sizes = [
+        group.spec.block_size * (shards if group.spec.dcp_sharded else 1)
+        for group in groups
+        if group.spec.prefix_cached
+    ]
     per_block = _int(pool.bytes_per_block[0])
     world = given["world_size"]
     tp = given.get("tensor_parallel_size", world)

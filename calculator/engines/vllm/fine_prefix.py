@@ -31,16 +31,21 @@ def common_hit(
 
     Raises:
         FieldError: no group, or a negative length.
-        EngineError: context parallelism, a drafter or other block sizes that a kind refuses.
+        EngineError: context parallelism, a drafter or block sizes that a kind refuses; nothing to look up.
     """
     if not groups or longest < 0:
         raise FieldError("error.range", field="max_cache_hit_length", value=longest, lowest=0, highest=2**27)
+    if any(_unaligned(group.spec) for group in groups):
+        raise EngineError("vllm.state_reuse")
     sizes = [_block(group.spec, context_parallel_size) for group in groups]
     if len(groups) == 1:
         return _single(groups[0], sizes[0], longest, eagle)
-    hashed = hash_block_size or gcd(
-        *(size for size, group in zip(sizes, groups, strict=True) if group.spec.prefix_cached)
-    )
+    hashing = [size for size, group in zip(sizes, groups, strict=True) if group.spec.prefix_cached]
+    if not hashing:
+        raise EngineError("vllm.nothing_reused", groups=len(groups))
+    hashed = hash_block_size or gcd(*hashing)
+    if any(size % hashed for size in hashing):
+        raise EngineError("vllm.hash", hash=hashed, sizes=", ".join(map(str, hashing)))
     scheduler = lcm(*sizes)
     fine = _fine(groups, sizes, hashed, context_parallel_size)
     marked = any(group.drafted for group in groups)
@@ -178,6 +183,11 @@ def _block(spec: LayerSpec, context_parallel_size: int) -> int:
     return spec.block_size * (context_parallel_size if spec.dcp_sharded else 1)
 
 
+def _unaligned(spec: LayerSpec) -> bool:
+    """A state that is kept only at the end of its request."""
+    return spec.type is SpecType.MAMBA and spec.mamba_cache_mode is not MambaMode.ALIGN
+
+
 def _units(group: CachedGroup, block: int, hashed: int) -> frozenset[int]:
     """The hash units at whose end a block, or a part of one, is cached."""
     scale = block // hashed
@@ -205,12 +215,13 @@ def resolve_block_sizes(
     block_size: int,
     context_parallel_size: int = 1,
     hashes_used: bool = True,
+    prefix_caching: bool = True,
     hash_block_size: int | None = None,
 ) -> tuple[int, int, int]:
     """(tokens that the scheduler aligns to, tokens per block hash, tokens that a hit is a multiple of).
 
-    `specs` are the groups', `block_size` is the cache's; `hashes_used`: prefix caching or a connector is on;
-    `hash_block_size` is `prefix_match_unit`. Source: vLLM 0.33.0 `resolve_kv_cache_block_sizes`.
+    `specs` are the groups', `block_size` is the cache's; `hashes_used`: `prefix_caching` or a connector is
+    on; `hash_block_size` is `prefix_match_unit`. Source: vLLM 0.33.0 `resolve_kv_cache_block_sizes`.
 
     Raises:
         EngineError: a hash size that does not divide.
@@ -223,15 +234,12 @@ def resolve_block_sizes(
         return whole, whole, whole
     sizes = [_block(spec, context_parallel_size) for spec in specs]
     scheduler = lcm(*sizes)
-    apart = any(
-        spec.type is SpecType.MAMBA and spec.mamba_cache_mode is not MambaMode.ALIGN for spec in specs
-    )
-    if apart or not hashes_used:
+    if any(map(_unaligned, specs)) or not hashes_used:
         return scheduler, scheduler, scheduler
     hashing = [size for size, spec in zip(sizes, specs, strict=True) if spec.prefix_cached] or sizes
     hashed = hash_block_size or gcd(*hashing)
     if any(size % hashed for size in hashing):
         raise EngineError("vllm.hash", hash=hashed, sizes=", ".join(map(str, sizes)))
     groups = [CachedGroup(spec=spec, cached=frozenset()) for spec in specs]
-    fine = _fine(groups, sizes, hashed, context_parallel_size)
+    fine = prefix_caching and _fine(groups, sizes, hashed, context_parallel_size)
     return scheduler, hashed, hashed if fine else scheduler

@@ -6,6 +6,7 @@ tokens are taken. What is needed follows from the tokens that are processed: wit
 `v1/core/single_type_kv_cache_manager.py`, called by `allocate_slots`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .progression import greatest_residue, reaches
@@ -54,10 +55,6 @@ class Run:
             return max(0, number) * self.step
         return self.prompt + number - chunks
 
-    def processed(self, number: int) -> int:
-        """Tokens processed when a step of this number is scheduled."""
-        return self.start(number - self.batches + 1)
-
     @property
     def chunks(self) -> int:
         """Steps of the prompt."""
@@ -73,7 +70,7 @@ class Run:
             new,
             shards=self.shards,
             encoder_tokens=self.encoder_tokens,
-            processed=self.processed(number),
+            under_way=[self.start(number - lag) for lag in range(1, self.batches)],
             prompt=self.prompt,
         )
 
@@ -113,7 +110,7 @@ class Run:
                 if count == 1:
                     return at_start
                 kept = _window_peak(start + step, step, count - 1, _reach(spec) + lag, block)
-                return max(at_start, _with_drafts(spec, kept, started=True))
+                return max(at_start, _of_state(spec, kept, at_most=self.batches + 1))
             case _:
                 return self.held(spec, first + count - 1)
 
@@ -125,16 +122,17 @@ def blocks_held(
     *,
     shards: int = 1,
     encoder_tokens: int = 0,
-    processed: int | None = None,
+    under_way: Sequence[int] = (),
     prompt: int = 0,
 ) -> int:
     """Blocks held during a step of `new` tokens after `computed` ones, on one of `shards` ranks.
 
-    `processed` of the computed tokens decide what is freed (None: all). A layer of cross attention holds the
-    blocks of its `encoder_tokens` all the time; a reference window keeps those of the `prompt`. In mode
-    `align` the steps of a prompt are those of vLLM's scheduler: whole blocks, but for the last.
+    `under_way` are the tokens before each step that is not yet processed: the least of them decides what is
+    freed. A layer of cross attention holds the blocks of its `encoder_tokens` all the time; a reference
+    window keeps those of the `prompt`. In mode `align` the steps of a prompt are those of vLLM's scheduler:
+    whole blocks, but for the last.
     """
-    processed = computed if processed is None else processed
+    processed = min((computed, *under_way))
     match spec.type:
         case SpecType.ENCODER_ONLY:
             return 0
@@ -146,7 +144,10 @@ def blocks_held(
     if spec.type is SpecType.REFERENCE_WINDOW:
         return _ceiling(computed + new, block) - _gap(spec, processed, prompt, block)
     kept = _ceiling(computed + new, block) - skipped_tokens(spec, processed) // block
-    return _with_drafts(spec, kept, started=computed > 0)
+    ends = {_ceiling(end, block) for end in (*under_way, computed, computed + new) if end > 0}
+    # Until 0.33.0 drafts may keep a block in which no step ended.
+    at_most = len(ends) if spec.packed else 1 + (computed > 0)
+    return _of_state(spec, kept, at_most)
 
 
 def _gap(spec: LayerSpec, processed: int, prompt: int, block: int) -> int:
@@ -171,19 +172,20 @@ def _turns(run: Run, spec: LayerSpec, first: int, count: int) -> list[int]:
 def _reach(spec: LayerSpec) -> int:
     """w, such that the last w - 1 tokens are still needed.
 
-    A state needs its newest position, and as many before it as drafts may be undone.
+    A state needs its newest position; until 0.33.0, where all tokens count as processed, also as many before
+    it as drafts may be undone.
     """
     if spec.type is SpecType.MAMBA:
-        return spec.num_speculative_blocks + 2
+        return 2 if spec.packed else spec.num_speculative_blocks + 2
     return (spec.window or 1) + spec.retained_tokens
 
 
-def _with_drafts(spec: LayerSpec, kept: int, *, started: bool) -> int:
+def _of_state(spec: LayerSpec, kept: int, at_most: int) -> int:
+    """Blocks of a state beside those of drafts; in mode `align` only those in which a step ended are real."""
     if spec.type is not SpecType.MAMBA:
         return kept
     if spec.mamba_cache_mode is MambaMode.ALIGN:
-        # Only the last state and the one of this step are real; blocks between are null.
-        kept = min(kept, 2 if started else 1)
+        kept = min(kept, at_most)
     return kept + spec.num_speculative_blocks
 
 

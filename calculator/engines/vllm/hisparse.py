@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from ...errors import EngineError, FieldError
-from ...explain import Expression, ceiling, least, round_up, symbol, total
+from ...explain import Expression, ceiling, least, lift, round_up, symbol, total
 from .group import Group, members
 from .growth import tokens_in_flight
 from .rules import Rules
@@ -79,7 +79,9 @@ class HiSparsePool:
 
     @cached_property
     def num_blocks(self) -> Expression:
-        """Blocks of the device pool."""
+        """Blocks of the device pool, unless their number is given."""
+        if self.settings.num_gpu_blocks_override is not None:
+            return lift(self.settings.num_gpu_blocks_override)
         return symbol("available", self.available_bytes) // symbol("block", self.bytes_per_block)
 
     @cached_property

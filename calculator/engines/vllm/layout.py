@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...errors import EngineError
+from .group import Group
 from .settings import CacheLayout
 from .spec import LayerSpec, SpecType
 
@@ -58,14 +59,25 @@ def resolve(
     return wished if wished in candidates else candidates[0]
 
 
-def check_expressible(layout: CacheLayout, pages: Sequence[int], groups: int) -> None:
-    """Whether pages of several sizes fit into the layout. Source: `validate_kv_cache_layout`.
+def check_expressible(layout: CacheLayout, groups: Sequence[Group]) -> None:
+    """Whether the pages of these groups fit into the layout. Source: `validate_kv_cache_layout`.
 
     Raises:
-        EngineError: they do not.
+        EngineError: pages of several sizes, or with a gap behind each, in a layout that takes none.
     """
-    if len(set(pages)) > 1 and (not layout.whole_pages or (groups > 1 and not layout.block_outer)):
-        raise EngineError("vllm.layout_mixed_pages", sizes=", ".join(map(str, sorted(set(pages)))))
+    specs = [spec for group in groups for spec, _ in group.members]
+    mixed = len({spec.page_size_bytes for spec in specs}) > 1
+    if mixed and (not layout.whole_pages or (len(groups) > 1 and not layout.block_outer)):
+        raise EngineError("vllm.layout_mixed_pages", sizes=_sizes(specs))
+    # Where heads lie outside of the layers or blocks, a page is no run of bytes that could end in a gap.
+    if not layout.whole_pages and any(_has_gap(spec) for spec in specs):
+        raise EngineError("vllm.layout_padding", layout=layout.value)
+
+
+def _has_gap(spec: LayerSpec) -> bool:
+    """Padding behind a page of several head slots, or between two blocks of a layer."""
+    padded = spec.page_size_padded is not None or spec.page_size_bytes > spec.real_page.value
+    return (padded and spec.head_slots.value > 1) or spec.stride.value > spec.page_size_bytes
 
 
 def _common(backends: Sequence[Sequence[CacheLayout] | None]) -> list[CacheLayout]:

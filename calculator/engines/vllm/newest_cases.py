@@ -14,7 +14,8 @@ from .rules import Rules, rules_of
 from .settings import CacheLayout, Settings
 from .spec import LayerSpec
 
-_errors = {
+ERRORS = {
+    "vllm.pages": "page_size_not_unifiable",
     "vllm.layout_mixed_pages": "layout_cannot_express_mixed_pages",
     "vllm.layout_common": "no_common_layout",
 }
@@ -47,7 +48,7 @@ def kv_cache_layout(given: Fields, version: str) -> Fields:
             connector=given.get("connector_layout"),
         )
     except EngineError as error:
-        return {"error": _errors.get(error.key, error.key)}
+        return {"error": ERRORS.get(error.key, error.key)}
     return {"kv_cache_layout": layout.value, "block_outermost": layout.block_outer}
 
 
@@ -70,10 +71,9 @@ def cache_placement(given: Fields, version: str) -> Fields:
             hybrid_manager=not chosen.disable_hybrid_kv_cache_manager,
             layout=chosen.layout,
         )
-        pages = [spec.page_size_bytes for group in groups for spec, _ in group.members]
-        check_expressible(chosen.layout, pages, len(groups))
+        check_expressible(chosen.layout, groups)
     except EngineError as error:
-        return {"error": _errors.get(error.key, error.key)}
+        return {"error": ERRORS.get(error.key, error.key)}
     fitting = int(num_blocks(groups, chosen, rules, given["available_memory"]).value)
     count = chosen.num_gpu_blocks_override or fitting
     block = int(rules.block_bytes(groups, chosen.layout).value)

@@ -188,8 +188,7 @@ def allocate_under(plan: ModelPlan, storage: Storage, settings: Settings, rules:
     if settings.context_parallel_size > 1 and len(groups) > 1 and not rules.states_beside_shards:
         raise EngineError("vllm.cp_groups", groups=len(groups))
     if rules.packed:
-        pages = [spec.page_size_bytes for group in groups for spec, _ in group.members]
-        check_expressible(settings.layout, pages, len(groups))
+        check_expressible(settings.layout, groups)
     memory = settings.available_memory_bytes
     stages = _stages(groups, made, len(plan.layers), memory or 0)
     known = memory is not None or settings.num_gpu_blocks_override is not None

@@ -185,7 +185,11 @@ def test_layouts_that_the_engine_cannot_give():
         layout.resolve([whole], [full, half])
     inner = [chosen for chosen in CacheLayout if chosen.whole_pages and not chosen.block_outer]
     with pytest.raises(EngineError, match="one size"):
-        layout.check_expressible(inner[0], [1, 2], 2)
+        layout.check_expressible(inner[0], [Group(members=((each, (0,)),)) for each in (full, half)])
+    gapped = Group(members=((full.padded(70_000), (0,)),))
+    with pytest.raises(EngineError, match="gap"):
+        layout.check_expressible(whole[0], [gapped])
+    layout.check_expressible(inner[0], [gapped])
     with pytest.raises(EngineError, match="cannot keep"):
         layout.resolve([[OTHER]], [full], requested=BLOCKS.value)
     with pytest.raises(EngineError, match="No cache layout"):
@@ -209,6 +213,8 @@ def test_hisparse_refuses_what_has_no_indexer_or_no_rows_of_its_own():
     settings = Settings(kv_cache_layout=inner, max_model_len=4096)
     shared = [latent, index, replace(latent, leads_indexer=False)]
     assert hisparse.plan(shared, chosen, settings, rules_of(NEW), 64 * GIB).num_blocks.value > 0
+    given = replace(settings, num_gpu_blocks_override=123)
+    assert hisparse.plan(shared, chosen, given, rules_of(NEW), 64 * GIB).num_blocks.value == 123
     outer = next(one for one in CacheLayout if not one.block_outer)
     with pytest.raises(EngineError, match="HiSparse refuses"):
         hisparse.plan([latent, index], chosen, Settings(kv_cache_layout=outer), rules_of(NEW), GIB)

@@ -33,6 +33,13 @@ from tests.engines.vllm.shapes import CROSS, FULL, HEADS, LATENT, MAMBA, V4_WIND
 
 RULES = rules_of("0.33.0")
 ODD = MLA(kv_lora_rank=500, qk_rope_head_dim=60)
+RING = {
+    "type": "CircularBufferSpec",
+    "block_size": 8,
+    "num_kv_heads": 2,
+    "head_size": 128,
+    "dtype": "bfloat16",
+}
 BASE = {"block_size": 16, "num_kv_heads": 8, "head_size": 128, "dtype": "bfloat16"}
 
 
@@ -89,12 +96,55 @@ def test_places_of_given_blocks_and_of_pages_that_no_layout_takes():
     assert refused == {"error": "layout_cannot_express_mixed_pages"}
 
 
+def test_what_no_other_request_reuses_is_not_offloaded():
+    """`build_offloading_config` leaves a ring out, so host blocks of 64 tokens suit all groups."""
+    case = {
+        "layers": ["full", "ring"],
+        "specs": {"full": {**BASE, "type": "FullAttentionSpec"}, "ring": RING},
+        "available_memory": 10**9,
+        "config": {"max_model_len": 1024, "kv_cache_layout": "BLHNC"},
+        "cpu_bytes_to_use": 10**9,
+        "world_size": 1,
+        "offloaded_block_size": 64,
+    }
+    stored = RUNNERS["cpu_offload"](case, "0.33.0")
+    assert (stored["gpu_block_size"], stored["block_size_factor"]) == ([16], 4)
+    inner = {**case, "config": {**case["config"], "kv_cache_layout": "BHLNC"}}
+    with pytest.raises(EngineError, match="one size"):
+        RUNNERS["cpu_offload"](inner, "0.33.0")
+
+
 def test_only_padded_pages_are_longer_steps():
     """BHLNC, two layers of 8 heads: heads lie outside of the layers, so a layer is one head's 16 tokens."""
     full = {"type": "FullAttentionSpec"}
     (placed,) = planned("cache_placement", full, full, kv_cache_layout="BHLNC")["placements"]
     assert placed["layer_stride_bytes"] == 16 * 512
     assert placed["view_strides_bytes"] == [2 * 65536, 2 * 16 * 512, 512, 2]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "step", "drafts", "batches", "peaks"),
+    [
+        (1_000, 32, 1, 3, (5, 4)),
+        (1_080, 32, 3, 3, (7, 6)),
+        (1_483, 64, 1, 2, (4, 3)),
+        (17, 128, 0, 2, (1, 2)),
+        (4_000, 512, 0, 3, (4, 4)),
+        (1_000, 128, 0, 1, (2, 2)),
+    ],
+)
+def test_states_of_steps_under_way_are_kept(prompt, step, drafts, batches, peaks):
+    """Peaks as the engine's own `MambaManager` held them in blocks of 32 tokens, step by step."""
+    state = new(MAMBA, 32, mamba_cache_mode=MambaMode.ALIGN, num_speculative_blocks=drafts)
+    run = Run(prompt=prompt, step=step, batches=batches)
+    assert (run.prefill_peak(state), run.decode_peak(state, 50)) == peaks
+
+
+def test_drafts_that_are_undone_keep_no_older_state():
+    """0.33.0 frees by what is processed; 0.22.0 subtracts the drafts from what is computed."""
+    drafts = {"mamba_cache_mode": MambaMode.ALIGN, "num_speculative_blocks": 3}
+    assert blocks_held(new(MAMBA, 16, **drafts), 17, 1) == 4
+    assert blocks_held(spec(MAMBA, 16, **drafts), 17, 1) == 5
 
 
 # --- prefix hits ---
@@ -113,6 +163,17 @@ def test_one_group_is_looked_up_by_itself():
     assert common_hit([cached(ring, 0)], 64).tokens == 0
     with pytest.raises(EngineError):
         common_hit([cached(new(WINDOW), 0)], 64, context_parallel_size=2)
+
+
+def test_what_cannot_be_looked_up_is_refused():
+    """`MambaManager` and `HybridKVCacheCoordinator` assert each of these."""
+    last_only, ring = new(MAMBA, 64), layer_spec(RING, RULES)
+    with pytest.raises(EngineError, match="align"):
+        common_hit([cached(last_only, 0)], 64)
+    with pytest.raises(EngineError, match="None of the 2"):
+        common_hit([cached(ring, 0), cached(ring, 0)], 64)
+    with pytest.raises(EngineError, match="16, does not divide"):
+        common_hit([cached(new(), 0), cached(new(WINDOW, 4), 0)], 64, hash_block_size=16)
 
 
 def test_windows_are_not_shared_by_ranks():
@@ -148,6 +209,8 @@ def test_sizes_of_blocks_and_hashes():
     with pytest.raises(EngineError):
         resolve_block_sizes([full], block_size=32, hash_block_size=16)
     assert resolve_block_sizes([full, state], block_size=32, hashes_used=False) == (64, 64, 64)
+    # A connector hashes in finer units, but without prefix caching no hit ends inside a block.
+    assert resolve_block_sizes([full, state], block_size=32, prefix_caching=False) == (64, 32, 64)
     with pytest.raises(EngineError):
         resolve_block_sizes([full, state], block_size=32, hash_block_size=24)
     assert resolve_block_sizes([full, state], block_size=32) == (64, 32, 32)
