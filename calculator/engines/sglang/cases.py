@@ -18,9 +18,11 @@ from .inputs import (
     extent,
     index_key,
     latent,
+    latent_dtype,
     latent_storage,
     owners,
     plain_backends,
+    pool_layers,
     sparse_backend,
     state_options,
     state_shape,
@@ -180,7 +182,7 @@ def host_buffers(case: Case, version: str) -> dict[str, Any]:
         "layout_dim": _number(pool.row_bytes * device_extent.depth),
     }
     if index is not None:
-        owned = owners(device, device_extent.layers) if rules.index_as_allocated else None
+        owned = owners(device, pool_layers(device)) if rules.index_as_allocated else None
         depth = device_extent.layers if owned is None else owned
         keys = host.index_host(index, device_extent, pool, size.layout, owned)
         fields |= {
@@ -236,7 +238,7 @@ def mla_kv_cache_dim(case: Case, version: str) -> dict[str, Any]:
     row, kind = latent(case), case["kv_cache_dtype"]
     scaled = bool(case.get("is_dsa")) and kind == "fp8_e4m3"
     storage = latent_format(
-        dtype(kind, version),
+        latent_dtype(kind, version),
         sparse=scaled,
         backend=sparse_backend(case),
         plain=plain_backends(case, version),

@@ -9,6 +9,7 @@ from .inputs import (
     dtype,
     index_key,
     latent,
+    latent_dtype,
     latent_storage,
     nvfp4_scales,
     owners,
@@ -21,12 +22,12 @@ NATIVE_PAGE, NATIVE_ALIGN = 128, 128  # of MiniMax-M3's own NVFP4 pages
 
 def cell_size(case: Case, version: str) -> Expression:
     """Bytes per token of a case."""
-    rules, layers = rules_of(version), stage_layers(case)
+    rules, layers = rules_of(version), len(stage_layers(case))
     drafts = case.get("eagle_draft_num_layers") or 0 if rules.drafters_priced else 0
+    ratio = case.get("hisparse_host_to_device_ratio") or 1
     if case.get("use_mla_backend"):
-        return _latents(case, rules, layers, drafts)
+        return _latents(case, rules, drafts)
     if "minimax_sparse" in case:
-        ratio = case.get("hisparse_host_to_device_ratio") or 1
         return with_drafter(_sparse_attention(case), layers, drafts, ratio=ratio)
     tp, dcp = case.get("attn_tp_size", 1), case.get("attn_dcp_size") or 1
     row = attention(case, "num_key_value_heads", "head_dim", max(1, tp // dcp))
@@ -34,17 +35,18 @@ def cell_size(case: Case, version: str) -> Expression:
     price = nvfp4(row, layers, nvfp4_scales(case)) if storage == NVFP4 else planned(row, storage, layers)
     if "qsa" in case:
         price = price + _compressed_keys(case, layers)
-    return with_drafter(price, layers, drafts)
+    return with_drafter(price, layers, drafts, ratio=ratio)
 
 
-def _latents(case: Case, rules: Rules, layers: int, drafts: int) -> Expression:
+def _latents(case: Case, rules: Rules, drafts: int) -> Expression:
     sparse = case.get("index_topk") is not None or case.get("index_head_dim") is not None
-    row = latent(case)
+    row, stage = latent(case), stage_layers(case)
+    layers, ratio = len(stage), case.get("hisparse_host_to_device_ratio")
     if not sparse:
-        return with_drafter(planned(row, dtype(case["kv_cache_dtype"], rules.name), layers), layers, drafts)
+        price = planned(row, latent_dtype(case["kv_cache_dtype"], rules.name), layers)
+        return with_drafter(price, layers, drafts, ratio=ratio or 1)
     given = {**case, "dtype": case["kv_cache_dtype"]}
-    ratio = case.get("hisparse_host_to_device_ratio")
-    owned = None if ratio or case.get("enable_hisparse") else owners(case, layers)
+    owned = None if ratio or case.get("enable_hisparse") else owners(case, stage)
     true = rules.index_as_allocated
     keys = IndexPrice(
         key=index_key(case),

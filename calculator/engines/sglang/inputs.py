@@ -1,6 +1,6 @@
 """Inputs of golden cases: class names, dtypes and sizes of the engine become caches, formats and pools."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...caches import MLA, FullAttention, IndexKey
@@ -86,19 +86,24 @@ def latent(case: Case) -> Row:
     return MLA(kv_lora_rank=case["kv_lora_rank"], qk_rope_head_dim=case["qk_rope_head_dim"]).row(1)
 
 
+def latent_dtype(name: str, version: str | None = None) -> StorageFormat:
+    """The format of a latent; one of four bits has one form, by whichever recipe it is named."""
+    storage = dtype(name, version)
+    return FP4_MX_BLOCK16 if storage == NVFP4 else storage
+
+
 def index_key(case: Case) -> Row:
     """The index key of one token."""
     return IndexKey(index_head_dim=case.get("index_head_dim") or 128).row(1)
 
 
-def stage_layers(case: Case) -> int:
-    """Layers with tokens' caches: those of the stage, or the attention layers among them."""
-    attention = case.get("full_attention_layer_ids")
+def stage_layers(case: Case) -> Sequence[int]:
+    """Numbers of the layers with tokens' caches: those of the stage, or the attention layers among them."""
+    first, attention = case.get("start_layer", 0), case.get("full_attention_layer_ids")
     if attention is None:
-        return int(case["num_layers"])
-    first = case.get("start_layer", 0)
+        return range(first, first + case["num_layers"])
     end = case.get("end_layer", first + case["num_layers"])
-    return sum(first <= layer < end for layer in attention)
+    return [layer for layer in attention if first <= layer < end]
 
 
 def v4_model(case: Case) -> deepseek_v4.V4Model:
@@ -221,21 +226,26 @@ def sparse_backend(case: Case) -> str:
     raw = {prefill, decode} & {"tilelang", "triton", "aiter"}
     if case.get("is_hip") and raw:
         return min(raw)
-    return prefill if prefill == decode else decode if decode != "tilelang" else prefill
+    if prefill == decode:
+        return prefill
+    return next((backend for backend in (decode, prefill) if backend not in ("tilelang", "trtllm")), "scaled")
 
 
-def owners(case: Case, layers: int) -> int | None:
-    """Layers that own index keys; None: all."""
+def owners(case: Case, layers: Sequence[int]) -> int | None:
+    """How many of these layers own index keys; None: all."""
     shared = case.get("skip_topk_layers")
-    if not shared:
-        return None
+    return None if not shared else len(set(layers).difference(shared))
+
+
+def pool_layers(case: Case) -> Sequence[int]:
+    """Numbers of the layers in a device pool."""
     first = case.get("start_layer", 0)
-    return layers - len({layer for layer in shared if first <= layer < first + layers})
+    return range(first, first + case["layer_num"])
 
 
 def latent_storage(case: Case, version: str, *, sparse: bool) -> StorageFormat:
     """The form of a latent's row, by its width where the case gives one."""
-    row, storage = latent(case), dtype(case["dtype"])
+    row, storage = latent(case), latent_dtype(case["dtype"])
     width = case.get("kv_cache_dim")
     if width is None:
         scaled = case["dtype"] == "fp8_e4m3"
@@ -257,9 +267,12 @@ def _windows(case: Case, version: str) -> Pool:
     storage = dtype(case["dtype"], version)
     full = extent(case, case["num_full_layers"])
     window = extent(case, case["num_swa_layers"], "size_swa")
+    # Without a width of its own a window's V is as wide as that of the other layers, whatever its K is.
+    value = case.get("swa_v_head_dim") or case.get("v_head_dim") or case["head_dim"]
+    windowed = attention({**case, "swa_v_head_dim": value}, "head_num", "head_dim", prefix="swa_")
     return window_pool(
         attention_pool(attention(case, "head_num", "head_dim"), storage, full) if full.layers else None,
-        attention_pool(attention(case, "head_num", "head_dim", prefix="swa_"), storage, window),
+        attention_pool(windowed, storage, window),
     )
 
 
@@ -267,7 +280,7 @@ def _sparse(case: Case, version: str, *, hisparse: bool) -> Pool:
     pool = case.get("index_kpool") or 1
     tails = case.get("index_kpool_compress", "max_running_requests_pool" in case)
     indexers = Indexers(
-        layers=None if hisparse else owners(case, case["layer_num"]),
+        layers=None if hisparse else owners(case, pool_layers(case)),
         pool=pool,
         host_to_device_ratio=case.get("host_to_device_ratio", 2) if hisparse else None,
         tail_requests=case.get("max_running_requests_pool") if pool > 1 and tails else None,
@@ -281,7 +294,7 @@ def _hybrid(case: Case, version: str) -> Pool:
     layers = case.get("layer_num") or len(case["full_attention_layer_ids"])
     held = extent(case, layers)
     if "kv_lora_rank" in case:
-        tokens = latent_pool(latent(case), dtype(case["dtype"]), held)
+        tokens = latent_pool(latent(case), latent_dtype(case["dtype"]), held)
     else:
         tokens = attention_pool(attention(case, "head_num", "head_dim"), dtype(case["dtype"]), held)
     return joined("HybridLinearKVPool", tokens, *((states(case, version),) if state_case(case) else ()))

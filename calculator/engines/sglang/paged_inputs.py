@@ -58,7 +58,7 @@ def paged_budget(case: Case, version: str) -> PagedBudget:
             end,
             head_size=case.get("qk_nope_head_dim", 448) + case.get("qk_rope_head_dim", 64),
             index_head_dim=case.get("index_head_dim", 128),
-            sliding_window=case.get("sliding_window", 128),
+            sliding_window=case.get("sliding_window_size") or case.get("sliding_window", 128),
         ),
         options=PagedOptions(
             swa_full_tokens_ratio=case.get("swa_full_tokens_ratio"),
