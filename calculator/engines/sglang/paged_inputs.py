@@ -81,7 +81,8 @@ def paged_budget(case: Case, version: str) -> PagedBudget:
 
 def paged_pool(case: Case, version: str) -> Pool:
     """DeepSeekV4TokenToKVPool of given sizes."""
-    requests = case.get("max_num_reqs") or case.get("num_req_slots", 1) - 1
+    slots = case.get("num_req_slots")  # a decode server has more of them than requests that run
+    requests = case.get("max_num_reqs", 0) if slots is None else slots - 1
     return v4_pool(
         paged_budget(case, version),
         PagedSizes(

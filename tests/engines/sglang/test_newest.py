@@ -448,3 +448,23 @@ def test_a_window_pool_keeps_v_as_wide_as_the_other_layers():
     }
     answered = RUNNERS["device_buffers"](case, NEW)
     assert (answered["swa_v_buffer_shape"], answered["total_bytes"]) == ([2816, 8, 128], 34_471_936)
+
+
+def test_pair_states_of_a_decode_server_are_those_of_all_its_slots():
+    """`DeepSeekV4TokenToKVPool` of 0.5.23: 41 slots for 8 requests, (41 + 1) · 2 + 1 rows, even, of three layers."""
+    case = {
+        "pool": "DeepSeekV4TokenToKVPool",
+        "page_size": 256,
+        "swa_size": 104_192,
+        "c4_size": 104_704,
+        "c128_size": 3_272,
+        "full_size": 418_816,
+        "max_num_reqs": 8,
+        "num_req_slots": 41,
+        "compress_ratios": [0, 0, 2, 2, 2, 2, 2, 2],
+        "kv_source_layer_ids": [2, 4, 6],
+        "c4_state_pool_size": 3_256,
+        "c128_state_pool_size": 5_248,
+    }
+    answered = RUNNERS["device_buffers"](case, NEW)
+    assert (answered["c2_state_shape"], answered["c2_state_bytes"]) == ([86, 1024], 1_056_768)
