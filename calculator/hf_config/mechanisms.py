@@ -1,8 +1,11 @@
 """Keys that would change what is cached: one that is set, and that no rule has looked at, is refused."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..errors import ConfigError
+from .heads import HIDDEN, KV_HEADS, QUERY_HEADS, WIDTH
 from .plain_text import shown
 from .reader import Reader
 
@@ -100,6 +103,9 @@ HARMLESS = frozenset(
         "rope_head_dim",
     )
 )
+# What any model with attention has, as far as it is needed and as far as it is read beside that.
+NEEDED = frozenset((*QUERY_HEADS, *HIDDEN))
+ORDINARY = frozenset((*KV_HEADS, *WIDTH))
 
 
 def check_class(reader: Reader) -> None:
@@ -125,12 +131,33 @@ def check_all_read(root: Reader, text: Reader) -> None:
         raise text.unread("use_dsa")
     for key in text.unseen():
         if key in MECHANISMS or (not text.known and _is_suspect(key)):
-            raise ConfigError(
-                "config.unread",
-                field=shown(text.path(key)),
-                value=text.shown_value(key),
-                model_type=shown(text.name) if text.name else "–",
-            )
+            raise _unknown(text, key)
+
+
+@contextmanager
+def other_mechanism_first(text: Reader) -> Iterator[None]:
+    """Of an unknown model that lacks what attention needs name the key that speaks of another cache, if any.
+
+    Raises:
+        ConfigError: that key, or what was refused in the first place.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        if error.key == "config.missing" and error.field.split(".")[-1] in NEEDED and not text.known:
+            for key in text.unseen():
+                if key not in ORDINARY and _is_suspect(key):
+                    raise _unknown(text, key) from error
+        raise
+
+
+def _unknown(text: Reader, key: str) -> ConfigError:
+    return ConfigError(
+        "config.unread",
+        field=shown(text.path(key)),
+        value=text.shown_value(key),
+        model_type=shown(text.name) if text.name else "–",
+    )
 
 
 def _is_suspect(key: str) -> bool:

@@ -30,7 +30,7 @@ from .latent import (
     window_latent,
 )
 from .layer_pattern import layer_words, listed_count
-from .mechanisms import check_all_read, check_class
+from .mechanisms import check_all_read, check_class, other_mechanism_first
 from .per_layer import EMPTY, layer_sizes
 from .reader import Reader
 from .sharing import refined
@@ -54,14 +54,15 @@ def read_config(source: Source, *, draft_layers: bool = False) -> ModelPlan:
     text = text_part(root)
     reader = decoder_view(with_family(root, text))
     check_class(reader)
-    layers = _layer_count(reader)
-    count = layers.value
-    drafts = draft_counts(reader, counted=draft_layers)
-    most = max((found.value for found in drafts), default=0)
-    found = refined(reader, layer_words(reader, count, most), count, most)
-    sizes = layer_sizes(reader, count)
-    extra = draft_words(reader, found, count, agreed(drafts)) if draft_layers else ()
-    built = _layers(reader, [*found[:count], *extra], sizes)
+    with other_mechanism_first(reader):
+        layers = _layer_count(reader)
+        count = layers.value
+        drafts = draft_counts(reader, counted=draft_layers)
+        most = max((found.value for found in drafts), default=0)
+        found = refined(reader, layer_words(reader, count, most), count, most)
+        sizes = layer_sizes(reader, count)
+        extra = draft_words(reader, found, count, agreed(drafts)) if draft_layers else ()
+        built = _layers(reader, [*found[:count], *extra], sizes)
     hybrid_swa = asks_for_window_pool(reader)
     check_all_read(root, reader)
     parts = tuple(dict.fromkeys((root, text)))

@@ -106,3 +106,23 @@ def test_harmless_keys_of_an_unknown_model():
         "sliding_window": None,
     }
     assert figures(plain(**more)) == (4 * 4 * ROW, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "field"),
+    [
+        ({"attention_hidden_size": 2560, "head_size": 64}, "head_size"),  # as RWKV-6 files have it
+        ({"head_dim": 64, "decay_low_rank_dim": 64}, "decay_low_rank_dim"),  # RWKV-7
+    ],
+)
+def test_another_mechanism_is_named_before_a_number_that_it_does_not_need(own, field):
+    recurrent = {"model_type": "no_such_model", "hidden_size": 2560, "num_hidden_layers": 32, **own}
+    refused(recurrent, "unread", field)
+
+
+def test_a_number_is_missing_where_nothing_else_is_said():
+    refused(
+        {"model_type": "no_such_model", "hidden_size": 256, "num_hidden_layers": 2, "head_dim": 64},
+        "missing",
+        "num_attention_heads",
+    )
