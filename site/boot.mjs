@@ -13,7 +13,7 @@ import * as tabs from './tabs.mjs';
 
 const root = document.documentElement;
 const site = JSON.parse(document.getElementById('site').textContent);
-const { shown, system, dark } = window.kvStart; // first-paint.js
+const { answer, shown, system, dark } = window.kvStart; // first-paint.js
 
 let query = location.search.slice(1);
 let status = { key: 'status.loading', values: {} };
@@ -58,18 +58,29 @@ function soon(name, milliseconds, act) {
 
 // ---- the page before Python ---------------------------------------------------------------------------------------
 
-/** The default answer is in the page, in the words of the page's language. */
+/** The answer to no address is in the page; the shape of it serves until there is a better one. */
 function open() {
+  const first = { ...site.pages[root.lang], theme: root.dataset.theme };
+  if (query) present(first);
+  else show(first);
+  tabs.expect(new URLSearchParams(query).get('tab'));
+}
+
+/** The answer to the name of a model was written by the build; Python's comes later, and is the same. */
+async function preset() {
+  const response = await answer?.catch(() => undefined);
+  if (!response?.ok) return;
+  const { pieces, form, summary } = await response.json();
+  if (root.dataset.kvAnswer !== 'waiting') return;
   const first = site.pages[root.lang];
-  if (!query) return show({ ...first, theme: root.dataset.theme });
-  fill(first.pieces);
-  strip.refresh();
-  form.show(first.form);
-  describe(first.summary);
+  present({ pieces: { ...first.pieces, ...pieces }, form: { ...first.form, ...form }, summary });
+  root.dataset.kvAnswer = 'still';
+  requestAnimationFrame(() => performance.mark('kv-answer'));
 }
 
 /** The charts as the build has them; Python brings them to what the address asks for. */
 async function paint() {
+  await preset();
   const url = site.documents?.[`${shown.language}-${shown.theme}`];
   if (!url) return;
   const response = await fetch(url);
@@ -79,8 +90,16 @@ async function paint() {
 }
 
 function painted() {
+  charts.uncover();
   if (root.dataset.kvState === 'loading') root.dataset.kvState = 'painted';
   performance.mark('kv-painted');
+}
+
+function present({ pieces, form: controls, summary }) {
+  fill(pieces);
+  strip.refresh();
+  form.show(controls);
+  describe(summary);
 }
 
 function show(page) {
@@ -89,14 +108,12 @@ function show(page) {
     root.lang = page.language;
     reword();
   }
+  if (root.dataset.kvAnswer === 'waiting') performance.mark('kv-answer');
   delete root.dataset.kvAnswer;
-  fill(page.pieces);
-  strip.refresh();
-  form.show(page.form);
+  present(page);
   own.show(page.own);
   compare.refresh();
   if (!python.ahead('tab')) tabs.show(page.tab);
-  describe(page.summary);
   document.title = `${page.title} · ${word('shell.title')}`;
   query = page.address;
   address.follow(query);

@@ -8,11 +8,15 @@ export async function paint({ documents, items, roots }) {
   for (const view of views) view.remove();
   items[0].roots = Object.fromEntries(Object.entries(roots).map(([element, root]) => [root, element]));
   items[0].root_ids = Object.values(roots);
-  for (const element of Object.keys(roots)) document.getElementById(element).replaceChildren();
   const [manager] = await Bokeh.embed.embed_items(documents, items);
   views = [...manager.roots];
   drawn = views[0].model.document;
   for (const element of Object.keys(roots)) passOver(document.getElementById(element));
+}
+
+/** The drawn charts are those that are meant: take away the pictures of them. */
+export function uncover() {
+  for (const still of document.querySelectorAll('.still')) still.remove();
 }
 
 /** Bokeh puts its canvas among the tab stops, though no key does anything there; the data stand in a table. */

@@ -14,12 +14,19 @@
     theme: one('theme', ['light', 'dark'], system().theme),
   };
   Object.assign(root, { lang: shown.language }).dataset.theme = shown.theme;
-  // Never a flash of numbers that the link does not mean.
-  if ([...asked.keys()].some((key) => !['v', 'lang', 'theme', 'tab', 'sw'].includes(key))) root.dataset.kvAnswer = 'waiting';
-  // Nothing is drawn before the answer has arrived (see "expect"), so the first frame shows it.
-  else requestAnimationFrame(() => performance.mark('kv-answer'));
-
-  const python = JSON.parse(document.getElementById('python').textContent);
+  const { answers, model, ...python } = JSON.parse(document.getElementById('start').textContent);
+  const named = asked.get('m') ?? model;
+  const ownNumbers = [...asked.keys()].some((key) => !['v', 'm', 'lang', 'theme', 'tab', 'sw'].includes(key));
+  let answer;
+  if (named === model && !ownNumbers) {
+    // Nothing is drawn before the answer has arrived (see "expect"), so the first frame shows it.
+    requestAnimationFrame(() => performance.mark('kv-answer'));
+  } else {
+    root.dataset.kvAnswer = 'waiting'; // never a flash of numbers that the link does not mean
+    // The build has written the answer of every model of the catalogue.
+    if (!ownNumbers && /^[\w.-]+$/.test(named)) answer = fetch(`${answers}${named}-${shown.language}.json`);
+    answer?.catch(() => {}); // boot.mjs waits for Python, then
+  }
 
   /** A worker that is starting: `{ worker, heard }`, where `heard` keeps what it says until somebody listens. */
   const begin = (start) => {
@@ -34,5 +41,5 @@
   try {
     first = begin({ rung: python.resume ? 'resume' : 'plain', query: location.search.slice(1) });
   } catch {} // python.mjs meets the same and tells
-  window.kvStart = { begin, first, shown, system, dark };
+  window.kvStart = { begin, first, answer, shown, system, dark };
 }

@@ -35,6 +35,11 @@ export function open(wanted) {
   tab.scrollIntoView({ block: 'nearest' });
 }
 
+/** A tab that Python is going to write. */
+export function expect(wanted) {
+  if (wanted !== chosen && names().includes(wanted)) select(wanted, true);
+}
+
 /** Show the tab that Python has written. */
 export function show(written) {
   select(written, false);

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .. import catalogue
 from ..fields import FIELDS, Choice
@@ -11,7 +12,7 @@ from ..units import human, parse_bytes
 from .state import State, hidden
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Control:
     """A field as the page offers it.
 
@@ -157,6 +158,7 @@ def _text(state: State, control: Control) -> str:
     return f"{value:,}" if isinstance(value, int) else str("" if value is None else value)
 
 
+@lru_cache(1024)  # most controls stand still
 def _position(control: Control, value: int | str | None) -> int:
     """The slider position nearest to `value`."""
     if isinstance(value, int) and control.stops:

@@ -5,7 +5,7 @@ logarithmic once it is drawn, and its byte formatter calls 1,024-based units KB 
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from html import escape
 
 import panel as pn
@@ -37,6 +37,9 @@ BARE = {
     "background_fill_color": None,
     "outline_line_color": None,
 }
+
+
+NOWHERE = float("nan")
 
 
 class Curves(pn.viewable.Viewer):
@@ -95,16 +98,15 @@ class Curves(pn.viewable.Viewer):
         across = scale(scenario.axes, tokens[0], tokens[-1], 1024)
         least = min(getattr(parts[0], name) for name in present)
         up = scale(scenario.axes, least, parts[-1].total, SYSTEMS[scenario.units][1])
-        empty = [float("nan")] * len(tokens)  # a line that the model does not have
-        self.points.data = {
+        empty = [NOWHERE] * len(tokens)  # a line that the model does not have
+        amounts = {name: [getattr(part, name) for part in parts] for name in present}
+        columns: dict[str, list[object]] = {
             "x": [across.place(count) for count in tokens],
-            "tokens": [text(language, "chart.tokens", tokens=count) for count in tokens],
-            **{
-                name: [up.place(getattr(part, name)) for part in parts] if name in present else empty
-                for name in LINES
-            },
-            **{f"{name}_text": [_amount(getattr(part, name), write) for part in parts] for name in present},
+            "tokens": [_count(language, count) for count in tokens],
+            **{name: list(map(up.place, amounts[name])) if name in present else empty for name in LINES},
+            **{f"{name}_text": [_amount(amount, write) for amount in amounts[name]] for name in present},
         }
+        _replace(self.points, columns)
         shown = [bound for bound in bounds if bound <= tokens[-1]]
         self.bends.data = {
             "x": [across.place(bound) for bound in shown],
@@ -196,6 +198,20 @@ def tooltip(head: str, rows: Mapping[str, str]) -> str:
     row = '<div style="display: flex; justify-content: space-between; gap: 16px">{}</div>'
     lines = (row.format(f"<span>{escape(word)}</span><b>{column}</b>") for word, column in rows.items())
     return f"<div>{head}</div>{''.join(lines)}"
+
+
+def _replace(source: ColumnDataSource, columns: dict[str, list[object]]) -> None:
+    """Give `source` new columns: of the same points only those that changed travel to the page."""
+    old = source.data
+    if old.keys() == columns.keys() and len(old["x"]) == len(columns["x"]):
+        old.update({name: column for name, column in columns.items() if column != old[name]})
+    else:
+        source.data = columns
+
+
+@lru_cache(1024)
+def _count(language: str, tokens: int) -> str:
+    return text(language, "chart.tokens", tokens=tokens)
 
 
 def _amount(amount: int, write: Callable[[int], str]) -> str:

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .. import catalogue
 from ..fields import TABS
 from ..locales import LANGUAGES, text
 from ..locales import catalogue as sentences
 from ..outline import figures
+from . import stills
 from .controls import GROUPS, option_text
 from .main import App
 from .own import kinds
@@ -15,7 +17,7 @@ from .readouts import templates
 from .theme import variables
 
 SYSTEM = {"language": "en", "theme": "light"}
-PYTHON = ("runtime", "panel", "packages", "stdlib", "wasm", "resume")  # what its worker must know of the site
+START = ("answers", "runtime", "panel", "packages", "stdlib", "wasm", "resume")  # used before all else
 SHORTCUTS = (  # keys as they are called on every keyboard, and what they do
     ("?", "help"),
     ("m", "model"),
@@ -34,8 +36,9 @@ def render(template: str, site: Mapping[str, object], modules: Sequence[str] = (
 
     `modules` are those that boot.mjs imports: the browser fetches them without reading it first.
     """
-    python = {name: site[name] for name in PYTHON if name in site} | {"worker": f"{site['app']}worker.mjs"}
-    pages = {language: App("", {**SYSTEM, "language": language}).page() for language in LANGUAGES}
+    start = {name: site[name] for name in START if name in site}
+    start |= {"worker": f"{site['app']}worker.mjs", "model": App("", SYSTEM).state.scenario.model}
+    pages = {language: _page(App("", {**SYSTEM, "language": language})) for language in LANGUAGES}
     data = {
         "documents": site.get("documents"),
         "texts": {language: _words(sentences(language)) for language in LANGUAGES},
@@ -50,7 +53,7 @@ def render(template: str, site: Mapping[str, object], modules: Sequence[str] = (
             site=site,
             modules=modules,
             variables=variables(),
-            python=_inline_json(python),
+            start=_inline_json(start),
             data=_inline_json(data),
             t=lambda key: text("en", key),
             groups=GROUPS,
@@ -62,6 +65,28 @@ def render(template: str, site: Mapping[str, object], modules: Sequence[str] = (
             summary=pages["en"]["summary"],
         )
     )
+
+
+def answers() -> dict[str, bytes]:
+    """JSON for every model of the catalogue, by file name: where its page differs from the first page."""
+    files = {}
+    for language in LANGUAGES:
+        app = App("", {**SYSTEM, "language": language})
+        first = _page(app)
+        for model in catalogue.ids():
+            app.change({"model": model}, {**SYSTEM, "language": language})
+            page = _page(app)
+            for part in ("pieces", "form"):
+                page[part] = {name: new for name, new in page[part].items() if new != first[part].get(name)}
+            files[f"{model}-{language}.json"] = json.dumps(page, ensure_ascii=False).encode()
+    return files
+
+
+def _page(app: App) -> dict[str, Any]:
+    """What the page shows at first, with pictures of the charts as two more pieces."""
+    page: dict[str, Any] = app.page()
+    page["pieces"] |= {"curves": stills.curves(app.views["curves"]), "bars": stills.bars(app.views["bars"])}
+    return page
 
 
 def _models() -> list[dict[str, object]]:

@@ -39,7 +39,7 @@ def build(
     Raises:
         BuildError: with one sentence; an earlier `dist` is then as it was.
     """
-    from calculator.app.shell import render
+    from calculator.app.shell import answers, render
 
     with one_sentence():
         cache = cache or Cache.of_user()
@@ -58,9 +58,10 @@ def build(
         else:
             made = products.compiled(packages, calculator, runtime, cache)
             kept = products.snapshot(made, runtime, panel_url, cache)
-            addresses = _put_runtime(files, runtime, made) | _put_snapshot(files, runtime, made, kept)
+            addresses = _put_runtime(files, runtime, made) | _put_snapshot(files, runtime, kept)
         app = sources.app_files(root, wheels)
         addresses |= {"app": _put_folder(files, "app", app), "panel": panel_url}
+        addresses |= {"answers": _put_folder(files, "answers", answers())}
         template = (root / "site/index.html").read_text(encoding="utf-8")
         files["index.html"] = render(template, addresses, sources.imports(app, "boot.mjs")).encode()
         _swap(files, dist)
@@ -104,7 +105,6 @@ def _put_runtime(
 def _put_snapshot(
     files: dict[str, bytes],
     runtime: Mapping[str, bytes],
-    made: products.Products,
     kept: Mapping[str, bytes],
 ) -> dict[str, object]:
     """Puts the memory snapshot and all that it needs into `files`; what the page must know of it."""
@@ -175,7 +175,7 @@ def _print_sizes(files: Mapping[str, bytes]) -> None:
     rows: dict[str, tuple[int, int]] = {}
     for name, data in files.items():
         folder = name.partition("/")[0]
-        part = f"{folder}/" if folder.startswith("panel-") else name
+        part = f"{folder}/" if folder.startswith(("panel-", "answers-")) else name
         raw, packed = rows.get(part, (0, 0))
         rows[part] = (raw + len(data), packed + len(gzip.compress(data, 6, mtime=0)))
     say(table([(part, *sizes) for part, sizes in sorted(rows.items())]))

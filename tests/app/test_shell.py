@@ -7,10 +7,12 @@ from itertools import pairwise
 import pytest
 
 from calculator.app.controls import controls
+from calculator.app.main import App
 from calculator.app.readouts import pieces
-from calculator.app.shell import _inline_json, render
+from calculator.app.shell import _inline_json, answers, render
 from calculator.app.state import OWN_FIELDS
 from calculator.caches import KINDS
+from calculator.catalogue import ids as catalogue_ids
 from calculator.fields import FIELDS
 from calculator.locales import LANGUAGES, catalogue
 from tests.app.page import HOSTILE, SITE, Page, opened
@@ -154,13 +156,36 @@ def test_the_page_starts_loading_in_the_light(page):
 # --- the inline data ---
 
 
-def test_the_inline_data_have_both_languages_and_the_addresses_of_the_parts(data):
-    assert {name: data[name] for name in PARTS} == PARTS
+def test_what_starts_first_has_the_addresses_of_the_parts_and_the_model_of_the_page(page):
+    (written,) = [text for attributes, text in page.all("script") if attributes.get("id") == "start"]
+    start = json.loads(written)
+    parts = {name: part for name, part in PARTS.items() if name != "app"}
+    assert start == parts | {"worker": f"{PARTS['app']}worker.mjs", "model": "deepseek-v3"}
+
+
+def test_the_inline_data_have_both_languages(data):
     assert data["texts"].keys() == data["pages"].keys() == set(LANGUAGES)
     for language in LANGUAGES:
         first = data["pages"][language]
         assert first["language"] == language
+        stills = {name: first["pieces"].pop(name) for name in ("curves", "bars")}
         assert first["pieces"] == pieces(opened(language=language))
+        assert all("still" in still for still in stills.values())
+
+
+def test_the_answers_of_the_catalogue_are_those_of_their_addresses(data):
+    written = answers()
+    assert written.keys() == {f"{model}-{lang}.json" for model in catalogue_ids() for lang in LANGUAGES}
+    for name in ("qwen3.5-397b-a17b-zh", "deepseek-v3-en", "whisper-large-v3-en"):
+        model, _, language = name.rpartition("-")
+        answer, first = json.loads(written[f"{name}.json"]), data["pages"][language]
+        page = App(f"m={model}", {"language": language, "theme": "light"}).page()
+        for part in ("pieces", "form"):
+            merged = first[part] | answer[part]
+            assert {key: merged[key] for key in page[part]} == page[part]
+        assert {key: answer[key] for key in page if key not in ("pieces", "form")} == {
+            key: page[key] for key in page if key not in ("pieces", "form")
+        }
 
 
 def test_the_page_has_the_words_that_its_scripts_ask_for(data):

@@ -83,10 +83,10 @@ def quoted():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_every_word_that_a_template_asks_for_by_its_key_exists(path, language):
-    asked = set(re.findall(r"""\b(?:t|word)\(["']([^"']+)["'] ?[,)]""", path.read_text(encoding="utf-8")))
-    assert len(asked) > 10
+def test_every_word_that_a_template_asks_for_by_its_key_exists(language):
+    written = "".join(path.read_text(encoding="utf-8") for path in TEMPLATES)
+    asked = set(re.findall(r"""\b(?:t|word)\(["']([^"']+)["'] ?[,)]""", written))
+    assert len(asked) > 80
     assert asked <= catalogue(language).keys()
 
 

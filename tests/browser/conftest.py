@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from builder.server import Server, make_server
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from .calculator_page import CalculatorPage
+from .faults import Faults, FaultyHandler
 from .watched import Watched, origin
 
 if TYPE_CHECKING:
@@ -123,3 +125,16 @@ def live(shared: Watched) -> Iterator[CalculatorPage]:
     calculator.reset()
     yield calculator
     shared.verify()
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+def faulty(dist: Path, faults: Faults) -> Iterator[str]:
+    """The site behind a server with `faults`."""
+    server = Server(("127.0.0.1", 0), partial(FaultyHandler, directory=str(dist), faults=faults))
+    with serving(server) as url:
+        yield url

@@ -1,62 +1,15 @@
 """The ladder of starts: each way is broken by its files or its worker, never by the page's own code."""
 
 import re
-import threading
-from functools import partial
 from pathlib import Path
 
 import pytest
-from builder.server import Handler, Server
 from playwright.sync_api import Error, expect
 
 from .calculator_page import CalculatorPage
-from .conftest import serving, watching
+from .conftest import watching
+from .faults import SLICES
 from .watched import origin
-
-SLICES = 8
-PATIENCE = 60
-
-
-class Faults:
-    """What a server does wrong, by the end of a file's address."""
-
-    def __init__(self):
-        self.replaced: dict[str, Path] = {}
-        self.slowed = ""
-        self.allowed = threading.Semaphore(0)  # slices of the slowed file that may leave
-
-
-class FaultyHandler(Handler):
-    def __init__(self, *args, faults, **settings):
-        self.faults = faults
-        super().__init__(*args, **settings)
-
-    def translate_path(self, path):
-        found = [put for end, put in self.faults.replaced.items() if re.search(end, path)]
-        return str(found[0]) if found else super().translate_path(path)
-
-    def copyfile(self, source, outputfile):
-        if not (self.faults.slowed and re.search(self.faults.slowed, self.path)):
-            super().copyfile(source, outputfile)
-            return
-        content = source.read()
-        size = -(-len(content) // SLICES)
-        for start in range(0, len(content), size):
-            self.faults.allowed.acquire(timeout=PATIENCE)
-            outputfile.write(content[start : start + size])
-
-
-@pytest.fixture
-def faults():
-    return Faults()
-
-
-@pytest.fixture
-def faulty(dist, faults):
-    """The site behind a server with `faults`."""
-    server = Server(("127.0.0.1", 0), partial(FaultyHandler, directory=str(dist), faults=faults))
-    with serving(server) as url:
-        yield url
 
 
 @pytest.fixture
@@ -84,7 +37,6 @@ RESUME = {
     "extension module": r"extension-0-\w+\.zst",
     "wasm": r"pyodide-\w+\.asm\.wasm\.gz",
     "script": r"pyodide-\w+\.asm\.mjs\.gz",
-    "texts": r"files-\w+\.json\.gz",
     "painted charts": r"charts-en-light-\w+\.json",
 }
 PLAIN = {
