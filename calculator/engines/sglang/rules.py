@@ -4,7 +4,7 @@ A function that needs a rule takes the `Rules` of a version; what is not here is
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...explain import Expression, least, most
 from ...formats import (
@@ -124,86 +124,80 @@ _NEWER_WINDOW_POOLS = frozenset(
 )
 
 
-RULES: Mapping[str, Rules] = {
-    "0.5.13": Rules(
-        name="0.5.13",
-        swa_full_tokens_ratio=0.8,
-        v4_full_tokens_ratio=0.1,
-        mamba_full_memory_ratio=0.9,
-        slots_per_request=3,
-        requests_per_context=512,
-        least_requests=2048,
-        most_requests=4096,
-        extra_context=4,
-        host_ratio=2.0,
-        sparse_price=planned,  # of plain rows, also where the stored ones have scales
-        limited=_no_more_than_estimated,
-        formats=(BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, FP4_E2M1),
-        kinds_to_come=frozenset({"sparse_index_key", "ring_buffer"}),
-        index_as_allocated=False,
-        drafters_priced=False,
-        states_of_stage=False,
-        spare_state_slot=False,
-        v4_paged=False,
-        v4_requests=None,
-        drafter_requests=None,
-        plain_latent_backends={"cuda": _PLAIN, "hip": _PLAIN | {"tilelang", "aiter"}},
-        window_checked=False,
-        window_capped=False,
-        host_value_width=False,
-        host_may_be_smaller=False,
-        hybrid_swa_architectures=_WINDOW_POOLS,
-        own_window_shapes=_OWN_WINDOW_SHAPES,
-        unsplit_with_host_cache=frozenset(
-            {
-                "MiMoV2FlashForCausalLM",
-                "MiMoV2ForCausalLM",
-                "Step3p5ForCausalLM",
-                "Step3p7ForConditionalGeneration",
-            }
-        ),
+_V0_5_13 = Rules(
+    name="0.5.13",
+    swa_full_tokens_ratio=0.8,
+    v4_full_tokens_ratio=0.1,
+    mamba_full_memory_ratio=0.9,
+    slots_per_request=3,
+    requests_per_context=512,
+    least_requests=2048,
+    most_requests=4096,
+    extra_context=4,
+    host_ratio=2.0,
+    sparse_price=planned,  # of plain rows, also where the stored ones have scales
+    limited=_no_more_than_estimated,
+    formats=(BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, FP4_E2M1),
+    kinds_to_come=frozenset({"sparse_index_key", "ring_buffer"}),
+    index_as_allocated=False,
+    drafters_priced=False,
+    states_of_stage=False,
+    spare_state_slot=False,
+    v4_paged=False,
+    v4_requests=None,
+    drafter_requests=None,
+    plain_latent_backends={"cuda": _PLAIN, "hip": _PLAIN | {"tilelang", "aiter"}},
+    window_checked=False,
+    window_capped=False,
+    host_value_width=False,
+    host_may_be_smaller=False,
+    hybrid_swa_architectures=_WINDOW_POOLS,
+    own_window_shapes=_OWN_WINDOW_SHAPES,
+    unsplit_with_host_cache=frozenset(
+        {
+            "MiMoV2FlashForCausalLM",
+            "MiMoV2ForCausalLM",
+            "Step3p5ForCausalLM",
+            "Step3p7ForConditionalGeneration",
+        }
     ),
-    "0.5.23": Rules(
-        name="0.5.23",
-        swa_full_tokens_ratio=0.8,
-        v4_full_tokens_ratio=0.1,
-        mamba_full_memory_ratio=0.9,
-        slots_per_request=3,
-        requests_per_context=512,
-        least_requests=2048,
-        most_requests=4096,
-        extra_context=4,
-        host_ratio=2.0,
-        sparse_price=as_stored,
-        limited=_capped_by_tokens,
-        formats=(BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, NVFP4, FP4_MX_BLOCK16, MXFP8),
-        kinds_to_come=frozenset(),
-        index_as_allocated=True,
-        drafters_priced=True,
-        states_of_stage=True,
-        spare_state_slot=True,
-        v4_paged=True,
-        v4_requests=256,
-        drafter_requests=48,
-        plain_latent_backends={
-            "cuda": _PLAIN | {"tilelang"},
-            "hip": _PLAIN | {"tilelang", "aiter", "triton"},
-        },
-        window_checked=True,
-        window_capped=True,
-        host_value_width=True,
-        host_may_be_smaller=True,
-        hybrid_swa_architectures=_WINDOW_POOLS | _NEWER_WINDOW_POOLS,
-        own_window_shapes=_OWN_WINDOW_SHAPES
-        | {
-            "DiffusionGemmaForBlockDiffusion",
-            "EmbeddingGemma2Model",
-            "InklingForConditionalGeneration",
-            "InklingForConditionalGenerationMTP",
-        },
-        unsplit_with_host_cache=frozenset({"Step3p5ForCausalLM", "Step3p7ForConditionalGeneration"}),
-    ),
-}
+)
+
+# What is not named here is as before.
+_V0_5_23 = replace(
+    _V0_5_13,
+    name="0.5.23",
+    sparse_price=as_stored,
+    limited=_capped_by_tokens,
+    formats=(BF16, FP16, FP32, FP8, FP8_DS_MLA, FP8_V4, NVFP4, FP4_MX_BLOCK16, MXFP8),
+    kinds_to_come=frozenset(),
+    index_as_allocated=True,
+    drafters_priced=True,
+    states_of_stage=True,
+    spare_state_slot=True,
+    v4_paged=True,
+    v4_requests=256,
+    drafter_requests=48,
+    plain_latent_backends={
+        "cuda": _PLAIN | {"tilelang"},
+        "hip": _PLAIN | {"tilelang", "aiter", "triton"},
+    },
+    window_checked=True,
+    window_capped=True,
+    host_value_width=True,
+    host_may_be_smaller=True,
+    hybrid_swa_architectures=_WINDOW_POOLS | _NEWER_WINDOW_POOLS,
+    own_window_shapes=_OWN_WINDOW_SHAPES
+    | {
+        "DiffusionGemmaForBlockDiffusion",
+        "EmbeddingGemma2Model",
+        "InklingForConditionalGeneration",
+        "InklingForConditionalGenerationMTP",
+    },
+    unsplit_with_host_cache=frozenset({"Step3p5ForCausalLM", "Step3p7ForConditionalGeneration"}),
+)
+
+RULES: Mapping[str, Rules] = {rules.name: rules for rules in (_V0_5_13, _V0_5_23)}
 
 
 def rules_of(version: str) -> Rules:
