@@ -21,6 +21,7 @@ from builder.chromium import find_chromium  # noqa: E402 - found on the path set
 from builder.console import BuildError, say  # noqa: E402
 from builder.environment import ensure_environment  # noqa: E402
 from builder.layout import build  # noqa: E402
+from builder.other_browsers import find_others  # noqa: E402
 from builder.server import Server, make_server  # noqa: E402
 
 DEFAULT_PORT = 8000
@@ -41,7 +42,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     serve = commands.add_parser("serve", parents=[plain], help="build the site and serve it on this machine")
     serve.add_argument("--port", type=int, help=f"default: {DEFAULT_PORT}, or a free one if that is taken")
     commands.add_parser("build", parents=[plain], help="build the site into dist/")
-    commands.add_parser("test", help="build, lint, type-check and test; further words go to pytest")
+    test = commands.add_parser("test", help="build, lint, type-check and test; further words go to pytest")
+    test.add_argument("--all-browsers", action="store_true", help="also start the page in Firefox and WebKit")
     bench = commands.add_parser("bench", help="measure the start beside the plain start and the stock flow")
     bench.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     bench.add_argument("--readme", action="store_true", help="also write the tables into README.md")
@@ -91,7 +93,7 @@ def build_site(args: argparse.Namespace) -> int:
 
 def test(args: argparse.Namespace) -> int:
     """Builds, runs every check, then pytest, whose summary is the last thing printed."""
-    browser = _prepare()
+    browsers = (find_others() if args.all_browsers else {}) | _prepare()
     failed = []
     for name, command in CHECKS.items():
         say(f"== {name}")
@@ -101,7 +103,9 @@ def test(args: argparse.Namespace) -> int:
     # Coverage is a law of the whole suite, not of a selection. The tests of one file share a page.
     whole = ["--cov", "--numprocesses=auto", "--dist=loadfile"]
     command = [sys.executable, "-m", "pytest", *(args.arguments or whole)]
-    tests = subprocess.run(command, cwd=ROOT, env=os.environ | browser, check=False).returncode
+    # By its name pytest would not take this file for one of tests.
+    command += ["--override-ini=python_files=test_*.py all_browsers.py"] if args.all_browsers else []
+    tests = subprocess.run(command, cwd=ROOT, env=os.environ | browsers, check=False).returncode
     return tests or bool(failed)
 
 

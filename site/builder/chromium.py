@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from .console import BuildError, one_sentence, say
+from .debian import install, succeeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Playwright tries each of its mirrors several times; without a network each try takes this long.
 CONNECT_MILLISECONDS = "3000"
-DOWNLOAD_SECONDS = 600
 LAUNCH = """
 import sys
 from playwright.sync_api import sync_playwright
@@ -59,7 +58,8 @@ def starts(executable: str) -> bool:
 def _candidates() -> Iterator[tuple[str, str]]:
     if _downloaded():
         yield "Playwright's own", ""
-    if os.name == "posix" and os.geteuid() == 0 and shutil.which("apt-get") and _installed():
+    say("  Chromium: asking Debian for its package")
+    if install("chromium", "fonts-noto-cjk"):  # the fonts draw the page's Chinese
         yield "Debian's package", shutil.which("chromium") or ""
     for name in NAMES:
         if path := shutil.which(name):
@@ -69,23 +69,4 @@ def _candidates() -> Iterator[tuple[str, str]]:
 def _downloaded() -> bool:
     say("  Chromium: asking Playwright for its own")
     limits = {"PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT": CONNECT_MILLISECONDS}
-    return _succeeds([sys.executable, "-m", "playwright", "install", "chromium"], limits)
-
-
-def _installed() -> bool:
-    say("  Chromium: asking Debian for its package")
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    # The fonts draw the page's Chinese.
-    packages = ["chromium", "fonts-noto-cjk"]
-    install = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]
-    update = ["apt-get", "update", "--quiet"]
-    return _succeeds(install, quiet) or (_succeeds(update, quiet) and _succeeds(install, quiet))
-
-
-def _succeeds(command: list[str], extra: dict[str, str]) -> bool:
-    env = os.environ | extra
-    try:
-        done = subprocess.run(command, env=env, capture_output=True, check=False, timeout=DOWNLOAD_SECONDS)
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+    return succeeds([sys.executable, "-m", "playwright", "install", "chromium"], limits)

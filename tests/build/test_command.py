@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from builder import chromium, environment
+from builder import chromium, environment, other_browsers
 from builder.console import BuildError
 from builder.server import make_server
 
@@ -123,7 +123,7 @@ def test_a_remembered_chromium_is_not_looked_for_again(
 
 def test_chromium_is_sought_in_order_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chromium, "_downloaded", lambda: True)
-    monkeypatch.setattr(chromium, "_installed", lambda: False)
+    monkeypatch.setattr(chromium, "install", lambda *packages: False)
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     tried: list[str] = []
 
@@ -142,3 +142,30 @@ def test_no_chromium_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(BuildError, match="apt-get install chromium"):
         chromium.find_chromium(tmp_path)
     assert not (tmp_path / "kv-chromium.json").exists()
+
+
+def test_other_browsers_come_from_debian_or_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"firefox-esr", "Xvfb"}
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if name in there else None)
+    asked: list[str] = []
+
+    def install(*packages: str) -> bool:
+        asked.extend(packages)
+        return False
+
+    monkeypatch.setattr(other_browsers, "install", install)
+    with pytest.raises(BuildError, match=r"not here: apt-get install webkit2gtk-driver$"):
+        other_browsers.find_others()
+    assert asked == ["webkit2gtk-driver"]
+    there.add("WebKitWebDriver")
+    assert other_browsers.find_others() == {
+        "KV_FIREFOX": "/bin/firefox-esr",
+        "KV_WEBKIT_DRIVER": "/bin/WebKitWebDriver",
+        "KV_SCREEN": "/bin/Xvfb",
+    }
+    assert asked == ["webkit2gtk-driver"]
+
+
+def test_all_browsers_is_asked_for_by_its_name() -> None:
+    assert command.parse(["test", "--all-browsers", "tests/browser"]).all_browsers
+    assert not command.parse(["test", "tests/browser"]).all_browsers
