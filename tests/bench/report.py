@@ -62,7 +62,7 @@ def machine_line(result: Mapping[str, Any]) -> str:
     machine = result["machine"]
     return (
         f"{machine['date']}, {machine['cores']} cores (load {machine['load_average']}), "
-        f"{machine['platform']}, {machine['browser']}; the server compresses nothing"
+        f"{machine['platform']}, {machine['browser']}; the server packs text with gzip"
     )
 
 
