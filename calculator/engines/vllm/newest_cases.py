@@ -130,15 +130,14 @@ def hisparse_config(given: Fields, version: str) -> Fields:
             }
             for spec, layers in pool.hot
         ]
+    answer = {"groups": parts, "pool_bytes_per_block": int(pool.bytes_per_block.value)}
     lacking = pool.lacking
     if lacking is not None:
         reason = "host" if lacking is hisparse.Role.SOURCE else "device"
-        return {"groups": parts, "fits": False, "reason": reason}
-    return {
-        "groups": parts,
+        return answer | {"fits": False, "reason": reason}
+    return answer | {
         "fits": True,
         "num_blocks": int(pool.num_blocks.value),
-        "pool_bytes_per_block": int(pool.bytes_per_block.value),
         "host_num_blocks": int(pool.host_num_blocks.value),
         "device_blocks_per_request": int(pool.blocks_per_request.value),
         "host_blocks_per_request": int(pool.host_blocks_per_request.value),
