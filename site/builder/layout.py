@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import archive, products, sources
+from . import archive, bokeh, products, sources
 from .cache import Cache, sha256
 from .console import BuildError, one_sentence, say, table
 from .runtime import fetch_runtime, read_pins
@@ -53,13 +53,15 @@ def build(
         packages, calculator = _packages(wheels, runtime), sources.calculator_files(root)
         files: dict[str, bytes] = {".nojekyll": b""}
         panel_url = f"./{_put_folder(files, 'panel', sources.panel_files(wheels))}"
+        app = sources.app_files(root, wheels)
         if plain:
             addresses = _put_runtime(files, runtime, products.plain(packages, calculator, runtime))
         else:
             made = products.compiled(packages, calculator, runtime, cache)
             kept = products.snapshot(made, runtime, panel_url, cache)
             addresses = _put_runtime(files, runtime, made) | _put_snapshot(files, runtime, kept)
-        app = sources.app_files(root, wheels)
+            documents = json.loads(kept["documents.json"])
+            app["bokeh.min.js"] = bokeh.trimmed(app["bokeh.min.js"], documents.values())
         addresses |= {"app": _put_folder(files, "app", app), "panel": panel_url}
         addresses |= {"answers": _put_folder(files, "answers", answers())}
         template = (root / "site/index.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A quiet file server on this machine alone. As static hosts do, it packs text and knows what never changes."""
+"""A quiet file server on this machine; like static hosts, it packs text and knows what never changes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Handler(SimpleHTTPRequestHandler):
         super().send_response(code, message)
 
     def end_headers(self) -> None:
-        """Lets the browser keep what is named by its hash, and ask for the rest: a new build is seen at once."""
+        """Lets the browser keep what is named by its hash; the rest it must ask for: a build is seen at once."""
         kept = self.code == HTTPStatus.OK and HASHED.search(self.path)
         self.send_header("Cache-Control", "max-age=31536000, immutable" if kept else "no-cache")
         super().end_headers()
