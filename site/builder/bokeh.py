@@ -1,8 +1,8 @@
 """BokehJS without the models that no chart of the page uses: half of the script need not be read and run.
 
-The script is a list of modules, each a function on a line of its own, which name each other by number, and a
-table with the names of most. A module that nothing needs becomes an empty one. The indexes of models name every
-model: what only they name is not needed, and is undefined there, which BokehJS passes over.
+The script is a list of modules, functions on lines of their own, which name each other by number, and a table
+with the names of most. A module that nothing needs becomes an empty one. The indexes of models name all of
+them: what only an index names is not needed, and is undefined there, which BokehJS passes over.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Handler(SimpleHTTPRequestHandler):
         super().send_response(code, message)
 
     def end_headers(self) -> None:
-        """Lets the browser keep what is named by its hash; the rest it must ask for: a build is seen at once."""
+        """Lets the browser keep what is named by its hash; for the rest it must ask, and sees a new build."""
         kept = self.code == HTTPStatus.OK and HASHED.search(self.path)
         self.send_header("Cache-Control", "max-age=31536000, immutable" if kept else "no-cache")
         super().end_headers()
