@@ -209,6 +209,7 @@ def open_address(query: str) -> Opened:
     version = given.pop("v", ADDRESS_VERSION)
     if version != ADDRESS_VERSION:
         problems.append(FieldError("error.version", field="version", value=version, known=ADDRESS_VERSION))
+    given.pop("sw", None)  # whether the page may have a service worker: no part of a scenario
     for key in (key for key in given if key in names):
         try:
             values[names[key]] = parse(names[key], given[key])

@@ -5,7 +5,11 @@
 const PATIENCE = 250; // ms: browsers refuse an address that changes all the time
 const framed = window !== window.top;
 
-let shown = location.search.slice(1); // what the address bar is to say
+/** Whether this visit is one without a service worker: `sw=off` is no part of the scenario, and stays in the bar. */
+export const workerless = new URLSearchParams(location.search).get('sw') === 'off';
+const said = () => location.search.slice(1).replace(/(^|&)sw=off(?=&|$)/, '').replace(/^&/, '');
+
+let shown = said(); // what the address bar is to say
 let entry; // what the present entry of the history is to keep; undefined while it moves with the address
 let typing = false; // the entry stays as it is until the user is done with the box
 let settled = false; // whether a choice was made since the last entry
@@ -20,7 +24,7 @@ export function listen(opened) {
     if (target.type === 'range') entry = undefined;
   });
   addEventListener('popstate', () => {
-    const query = location.search.slice(1);
+    const query = said();
     if (query === shown) return; // only the part after # is another
     clearTimeout(timer);
     shown = query;
@@ -60,13 +64,13 @@ function schedule() {
 
 function write() {
   clearTimeout(timer);
-  const at = (query) => `?${query}${location.hash}`;
+  const at = (query) => `?${[query, workerless && 'sw=off'].filter(Boolean).join('&')}${location.hash}`;
   if (settled && !framed && entry !== undefined && entry !== shown) {
     history.replaceState(null, '', at(entry)); // typing had moved it
     history.pushState(null, '', at(shown));
     entry = shown;
     settled = false;
-  } else if (location.search.slice(1) !== shown) {
+  } else if (said() !== shown) {
     history.replaceState(null, '', at(shown));
   }
   if (!typing) entry = shown;

@@ -17,6 +17,7 @@ const { answer, shown, system, dark } = window.kvStart; // first-paint.js
 
 let query = location.search.slice(1);
 let status = { key: 'status.loading', values: {} };
+let rest = 'status.live'; // what the status says when nothing happens
 
 // ---- words and pieces -------------------------------------------------------------------------------------------
 
@@ -133,13 +134,32 @@ function change(field, text) {
 
 async function copyLink() {
   say((await copy(address.link())) ? 'shell.copied' : 'shell.copy_failed');
-  soon('copied', 3000, () => root.dataset.kvState === 'live' && say('status.live'));
+  soon('copied', 3000, () => root.dataset.kvState === 'live' && say(rest));
 }
 
 window.kvCalculator = {
   /** The estimate's JSON, once Python has answered every change made so far. */
   result: () => python.result(),
 };
+
+// ---- the service worker ---------------------------------------------------------------------------------------------
+
+const OFFLINE = 1000; // ms after the start, which the user is at work by then
+const idle = window.requestIdleCallback ?? setTimeout;
+let kept; // once a visit
+
+// A page in a frame belongs to another site's visit, and browsers without a secure address have no service workers.
+function keep() {
+  if (window === window.top && navigator.serviceWorker) {
+    kept ??= import('./offline.mjs').then((offline) => offline.keep(root.dataset.kvBuild, newer)).catch(console.info);
+  }
+}
+
+function newer() {
+  rest = 'status.newer';
+  document.getElementById('reload').hidden = false;
+  if (root.dataset.kvState === 'live') say(rest);
+}
 
 // ---- Python ---------------------------------------------------------------------------------------------------------
 
@@ -171,7 +191,8 @@ const hear = {
     if (!performance.getEntriesByName('kv-painted').length) painted();
     root.dataset.kvState = 'live';
     performance.mark('kv-live');
-    say('status.live');
+    say(rest);
+    if (!address.workerless) soon('offline', OFFLINE, () => idle(keep));
   },
   fallback({ reason }) {
     console.warn(reason);
@@ -224,6 +245,8 @@ shortcuts.listen({
 });
 document.getElementById('copy').addEventListener('click', copyLink);
 document.getElementById('retry').addEventListener('click', start);
+document.getElementById('reload').addEventListener('click', () => location.reload());
+if (address.workerless) import('./offline.mjs').then((offline) => offline.leave()).catch(console.info);
 dark.addEventListener('change', () => change('theme', document.getElementById('box-theme').value));
 reword();
 open();

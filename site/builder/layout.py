@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import archive, bokeh, products, sources
+from . import archive, bokeh, offline, products, sources
 from .cache import Cache, sha256
 from .console import BuildError, one_sentence, say, table
 from .runtime import fetch_runtime, read_pins
@@ -23,6 +23,7 @@ Part = dict[str, object]  # a file: its address, its length, its SHA-256
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = (
     "site/index.html",
+    "site/sw.js",
     "site/runtime.json",
     "site/locks/browser.lock",
     "calculator/app/shell.py",
@@ -66,6 +67,8 @@ def build(
         addresses |= {"answers": _put_folder(files, "answers", answers())}
         template = (root / "site/index.html").read_text(encoding="utf-8")
         files["index.html"] = render(template, addresses, sources.imports(app, "boot.mjs")).encode()
+        files["sw.js"] = (root / "site/sw.js").read_bytes()
+        offline.stamp(files, offline.visited(files, addresses))
         _swap(files, dist)
         _print_sizes(files)
     return {name: len(data) for name, data in sorted(files.items())}

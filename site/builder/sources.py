@@ -39,7 +39,7 @@ PANEL_STYLES = ("panel/dist/css/*.css", "panel/dist/bundled/theme/*.css", "panel
 # Of BokehJS and PanelJS the page needs the core alone: it uses no other models.
 BOKEH_SCRIPT = "bokeh/server/static/js/bokeh.min.js"
 APP_SUFFIXES = (".mjs", ".js", ".css", ".svg", ".png", ".ico", ".webmanifest", ".json")
-NOT_APP = ("builder", "locks", "runtime.json")
+NOT_APP = ("builder", "locks", "runtime.json", "sw.js")
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
