@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import shutil
 import zipfile
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from builder import layout
 from builder.archive import FIXED_TIME
+from builder.cache import sha256
 from builder.console import BuildError
+from builder.offline import stamp
 
 import build as command
 
@@ -88,6 +91,32 @@ def test_archives_know_no_clock_and_hold_no_tests(plain: Path, compiled: tuple[P
             libraries = [name for name in archive.namelist() if name.endswith(".so")]
             assert libraries
             assert {name.split("/")[0] for name in libraries} <= {"numpy", "PIL"}
+
+
+def test_the_service_worker_keeps_what_a_visit_needs(
+    plain: Path, compiled: tuple[Path, dict[str, int]]
+) -> None:
+    for dist, needed, spared in (
+        (plain, ("packages-", "runtime-"), ("index", "sw.js")),
+        (compiled[0], ("snapshot-", "charts-zh-dark-", "runtime-"), ("index", "sw.js", "packages-")),
+    ):
+        (listed,) = dist.glob("offline-*.json")
+        build = listed.stem.removeprefix("offline-")
+        assert f'data-kv-build="{build}"' in (dist / "index.html").read_text(encoding="utf-8")
+        assert (dist / "sw.js").read_text(encoding="utf-8").startswith(f"const BUILD = '{build}';\n")
+        files = json.loads(listed.read_text(encoding="utf-8"))
+        assert {name: sha256((dist / name).read_bytes()) for name in files} == files
+        assert {path.relative_to(dist).as_posix() for path in dist.glob("app-*/*")} <= set(files)
+        for start in needed:
+            assert any(name.startswith(start) for name in files)
+        assert not [name for name in files if name.startswith(spared)]
+
+
+def test_another_worker_alone_is_another_build() -> None:
+    files = {"index.html": b'<html data-kv-build="">', "sw.js": b"// 1"}
+    first = stamp(dict(files), [])
+    assert stamp({**files, "sw.js": b"// 2"}, []) != first
+    assert stamp({**files, "index.html": b'<html data-kv-build=""> '}, []) != first
 
 
 def test_the_page_is_told_where_everything_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
