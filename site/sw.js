@@ -32,7 +32,8 @@ async function fill() {
     const list = await fetch(listOf(BUILD), { cache: 'no-cache' });
     for (const [url, sum] of Object.entries(await list.json())) await cache.put(url, await checked(url, sum));
     const page = await fetch(SCOPE, { cache: 'no-cache' });
-    if (buildOf(await page.clone().text()) !== BUILD) throw new Error(`${SCOPE} is not the page of build ${BUILD}`);
+    const found = page.redirected ? undefined : buildOf(await page.clone().text()); // browsers refuse redirected pages
+    if (found !== BUILD) throw new Error(`${SCOPE} is not the page of build ${BUILD}`);
     await cache.put(SCOPE, page);
   } catch (error) {
     await caches.delete(CACHE);

@@ -146,7 +146,7 @@ def reload(page: CalculatorPage) -> None:
 
 def newer(page: CalculatorPage) -> Locator:
     """The note that another build is there."""
-    return page.find("p.status").filter(has_text="A new version is ready").locator("#reload")
+    return page.find("p.status").filter(has_text="New version").locator("#reload")
 
 
 def test_after_the_first_visit_the_page_needs_no_network(visit, host, dist):
@@ -190,7 +190,7 @@ def test_an_update_comes_whole_or_not_at_all(visit, host, dist, later, tmp_path)
     expect(newer(page)).to_be_visible()
     expect(newer(second)).to_be_hidden()
     page.find("[data-kv-control=language] select").select_option("zh")
-    expect(page.find("p.status")).to_contain_text("新版本已就绪")
+    expect(page.find("p.status")).to_contain_text("有新版本")
     expect(page.find("#reload")).to_have_text("重新加载")
     host.down = True
     assert build(visit(site)) == old
