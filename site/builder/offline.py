@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 
 def visited(files: Mapping[str, bytes], addresses: Mapping[str, object]) -> list[str]:
-    """What a visit needs beside the page: its own files, and what the first way to start reads.
+    """What a visit needs beside the page: its own files, and what the first way to start reads. The answers that are
+    there before Python are of no use without it.
 
     `addresses` is what the page is told of its parts. Of Panel's styles it takes those that the charts name.
     """
     if "resume" not in addresses:
-        return [name for name in files if name not in {".nojekyll", "index.html", "sw.js"}]
+        spared = (".nojekyll", "index.html", "sw.js", str(addresses["answers"]))
+        return [name for name in files if not name.startswith(spared)]
     charts = [data.decode() for name, data in files.items() if name.startswith("charts-")]
     named = json.dumps(addresses["resume"]) + "".join(charts)
     whole = ("charts-", str(addresses["app"]), f"{addresses['runtime']}pyodide.mjs")
