@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def visited(files: Mapping[str, bytes], addresses: Mapping[str, object]) -> list[str]:
-    """What a visit needs beside the page: its own files, and what the first way to start reads. The answers that are
-    there before Python are of no use without it.
+    """What a visit needs beside the page: its own files, and what the first way to start reads.
 
-    `addresses` is what the page is told of its parts. Of Panel's styles it takes those that the charts name.
+    `addresses` is what the page is told of its parts. Of Panel's styles it takes those that the charts name;
+    answers of other models only bridge the time that a start takes.
     """
     if "resume" not in addresses:
         spared = (".nojekyll", "index.html", "sw.js", str(addresses["answers"]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from builder import offline
 from builder.server import Handler, Server
-from playwright.sync_api import expect
+from playwright.sync_api import Error, expect
 
 from .calculator_page import CalculatorPage
 from .conftest import ROOT, serving, watching
@@ -244,8 +244,11 @@ def test_the_switch_of_the_readme_removes_the_worker(visit, host, dist, tmp_path
     (without / "sw.js").write_text(switch, encoding="utf-8")
     host.put("kv", without)
     reload(page)
-    until(page, NOTHING)
+    until(page, "async () => !(await caches.keys()).length")
     assert page.number("per_rank.bytes_per_token") == 70_272
+    host.down = True
+    with pytest.raises(Error, match="ERR_EMPTY_RESPONSE"):
+        page.page.reload()
 
 
 def test_a_worker_for_which_there_is_no_room_leaves_nothing(visit, host, dist):
