@@ -13,7 +13,7 @@ import * as tabs from './tabs.mjs';
 
 const root = document.documentElement;
 const site = JSON.parse(document.getElementById('site').textContent);
-const { answer, shown, system, dark } = window.kvStart; // first-paint.js
+const { answer, charts: built, system, dark } = window.kvStart; // first-paint.js
 
 let query = location.search.slice(1);
 let status = { key: 'status.loading', values: {} };
@@ -82,10 +82,11 @@ async function preset() {
 /** The charts as the build has them; Python brings them to what the address asks for. */
 async function paint() {
   await preset();
-  const url = site.documents?.[`${shown.language}-${shown.theme}`];
-  if (!url) return;
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
+  if (!built) return;
+  const asked = built.response ?? fetch(built.url);
+  built.response = undefined; // whoever tries again asks again
+  const response = await asked;
+  if (!response.ok) throw new Error(`${built.url}: HTTP ${response.status}`);
   await charts.paint(await response.json());
   if (!root.dataset.kvAnswer) painted();
 }
@@ -211,7 +212,7 @@ const hear = {
   },
 };
 
-const python = new Python(site.documents ? ['resume', 'plain'] : ['plain'], window.kvStart, () => query, hear);
+const python = new Python(built ? ['resume', 'plain'] : ['plain'], window.kvStart, () => query, hear);
 let opened; // the charts are painted
 
 function start() {

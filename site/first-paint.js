@@ -14,7 +14,7 @@
     theme: one('theme', ['light', 'dark'], system().theme),
   };
   Object.assign(root, { lang: shown.language }).dataset.theme = shown.theme;
-  const { answers, model, ...python } = JSON.parse(document.getElementById('start').textContent);
+  const { answers, documents, model, ...python } = JSON.parse(document.getElementById('start').textContent);
   const named = asked.get('m') ?? model;
   const ownNumbers = [...asked.keys()].some((key) => !['v', 'm', 'lang', 'theme', 'tab', 'sw'].includes(key));
   let answer;
@@ -27,6 +27,11 @@
     if (!ownNumbers && /^[\w.-]+$/.test(named)) answer = fetch(`${answers}${named}-${shown.language}.json`);
     answer?.catch(() => {}); // boot.mjs waits for Python, then
   }
+
+  // The charts as the build has them: asked for before the files of Python, which are a hundred times as long.
+  const url = documents?.[`${shown.language}-${shown.theme}`];
+  const charts = url && { url, response: fetch(url) };
+  charts?.response.catch(() => {}); // boot.mjs tells
 
   /** A worker that is starting: `{ worker, heard }`, where `heard` keeps what it says until somebody listens. */
   const begin = (start) => {
@@ -41,5 +46,5 @@
   try {
     first = begin({ rung: python.resume ? 'resume' : 'plain', query: location.search.slice(1) });
   } catch {} // python.mjs meets the same and tells
-  window.kvStart = { begin, first, answer, shown, system, dark };
+  window.kvStart = { begin, first, answer, charts, system, dark };
 }

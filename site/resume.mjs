@@ -5,6 +5,8 @@ import { expand, laidOut, recreate, restore } from './memory.mjs';
 /** Python with `calculator.app.resumable.session` as the build left it. */
 export async function resume(site, arrivals, step) {
   const { snapshot, extensions, script, wasm } = site.resume;
+  const pyodide = import(`${site.runtime}pyodide.mjs`); // first: a browser asks a host for six files at a time
+  pyodide.catch(() => {}); // heard of below
   arrivals.expect(snapshot, ...extensions, script, wasm);
   const core = arrivals.unpacked(wasm, 'application/wasm');
   const createModule = arrivals.unpacked(script, 'text/javascript').then(imported);
@@ -12,7 +14,7 @@ export async function resume(site, arrivals, step) {
   const modules = Promise.all(extensions.map((part) => arrivals.bytes(part)));
   const come = Promise.all([core, createModule, kept, modules]);
   come.catch(() => {}); // heard of below
-  const { loadPyodide } = await import(`${site.runtime}pyodide.mjs`);
+  const { loadPyodide } = await pyodide;
   const nothing = `${site.runtime}nothing.zip`;
   const header = new Uint8Array(snapshot.header);
   const started = instead(

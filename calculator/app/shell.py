@@ -1,7 +1,7 @@
 """Writes the page at build time: controls, the default answer, and the words of both languages."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from .. import catalogue
@@ -17,7 +17,16 @@ from .readouts import templates
 from .theme import variables
 
 SYSTEM = {"language": "en", "theme": "light"}
-START = ("answers", "runtime", "panel", "packages", "stdlib", "wasm", "resume")  # used before all else
+START = (
+    "answers",
+    "documents",
+    "runtime",
+    "panel",
+    "packages",
+    "stdlib",
+    "wasm",
+    "resume",
+)  # used before all else
 SHORTCUTS = (  # keys as they are called on every keyboard, and what they do
     ("?", "help"),
     ("m", "model"),
@@ -31,16 +40,12 @@ SHORTCUTS = (  # keys as they are called on every keyboard, and what they do
 )
 
 
-def render(template: str, site: Mapping[str, object], modules: Sequence[str] = ()) -> str:
-    """The text of index.html. `site` says where the build put the parts of the page, by relative address.
-
-    `modules` are those that boot.mjs imports: the browser fetches them without reading it first.
-    """
+def render(template: str, site: Mapping[str, object]) -> str:
+    """The text of index.html. `site` says where the build put the parts of the page, by relative address."""
     start = {name: site[name] for name in START if name in site}
     start |= {"worker": f"{site['app']}worker.mjs", "model": App("", SYSTEM).state.scenario.model}
     pages = {language: _page(App("", {**SYSTEM, "language": language})) for language in LANGUAGES}
     data = {
-        "documents": site.get("documents"),
         "texts": {language: _words(sentences(language)) for language in LANGUAGES},
         "pages": pages,
         "models": _models(),
@@ -51,7 +56,6 @@ def render(template: str, site: Mapping[str, object], modules: Sequence[str] = (
         .from_string(template)
         .render(
             site=site,
-            modules=modules,
             variables=variables(),
             start=_inline_json(start),
             data=_inline_json(data),

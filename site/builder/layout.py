@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import archive, bokeh, offline, products, sources
+from .bundle import bundled
 from .cache import Cache, sha256
 from .console import BuildError, one_sentence, say, table
 from .runtime import fetch_runtime, read_pins
@@ -54,7 +55,7 @@ def build(
         packages, calculator = _packages(wheels, runtime), sources.calculator_files(root)
         files: dict[str, bytes] = {".nojekyll": b""}
         panel_url = f"./{_put_folder(files, 'panel', sources.panel_files(wheels))}"
-        app = sources.app_files(root, wheels)
+        app = bundled(sources.app_files(root, wheels))
         if plain:
             addresses = _put_runtime(files, runtime, products.plain(packages, calculator, runtime))
         else:
@@ -66,7 +67,7 @@ def build(
         addresses |= {"app": _put_folder(files, "app", app), "panel": panel_url}
         addresses |= {"answers": _put_folder(files, "answers", answers())}
         template = (root / "site/index.html").read_text(encoding="utf-8")
-        files["index.html"] = render(template, addresses, sources.imports(app, "boot.mjs")).encode()
+        files["index.html"] = render(template, addresses).encode()
         files["sw.js"] = (root / "site/sw.js").read_bytes()
         offline.stamp(files, offline.visited(files, addresses))
         _swap(files, dist)

@@ -51,6 +51,7 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_header("Content-Type", self.guess_type(path))
         self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(packed)))
+        self.send_header("Last-Modified", self.date_time_string(path.stat().st_mtime))
         self.end_headers()
         return io.BytesIO(packed)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, BinaryIO
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO
 from .console import BuildError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 # Read while the page runs, beside the modules that read them; everything else that is not code stays behind.
@@ -80,15 +78,6 @@ def app_files(root: Path, wheels: list[Path]) -> dict[str, bytes]:
         if any(part.startswith("_") for part in name.split("/")):
             raise BuildError(f"site/{name} starts with an underscore, which some hosts hide: rename it")
     return files
-
-
-def imports(app: Mapping[str, bytes], module: str) -> list[str]:
-    """The modules that one of the page's modules imports, directly or not."""
-    found = [module]
-    for name in found:
-        named = re.findall(r"from '\./([\w.-]+)'", app[name].decode())
-        found += [other for other in named if other not in found]
-    return sorted(found[1:])
 
 
 def panel_files(wheels: list[Path]) -> dict[str, bytes]:
