@@ -30,7 +30,9 @@ class App:
         for which it would have to load all of panel.js.
         """
         for name in ROOTS:
-            document.add_root(pn.panel(self.views[name]).get_root(document))
+            root = pn.panel(self.views[name]).get_root(document)
+            root.stylesheets = []  # the page has its own, and a chart waits for each of them
+            document.add_root(root)
 
     def start(self, query: str, system: Mapping[str, str]) -> None:
         """Open an address, at the beginning or later."""
