@@ -19,6 +19,16 @@ export function uncover() {
   for (const still of document.querySelectorAll('.still')) still.remove();
 }
 
+// A finger does not hover: where it taps, the chart shows what it would show to a mouse.
+for (const chart of document.querySelectorAll('.chart')) {
+  chart.addEventListener('click', (event) => {
+    if (event.pointerType !== 'touch') return;
+    const { clientX, clientY } = event;
+    const mouse = { view: window, pointerType: 'mouse', isPrimary: true, bubbles: true, composed: true };
+    event.composedPath()[0].dispatchEvent(new PointerEvent('pointermove', { ...mouse, clientX, clientY }));
+  });
+}
+
 /** Bokeh puts its canvas among the tab stops, though no key does anything there; the data stand in a table. */
 function passOver(element) {
   for (const inner of element.querySelectorAll('*')) {

@@ -49,6 +49,14 @@ def test_a_phone_shows_the_answer_first_and_the_inputs_one_touch_away(phone):
     expect(phone.find("#headline")).to_be_in_viewport()
 
 
+def test_a_tap_on_a_chart_says_what_stands_there(phone):
+    for chart, said in (("curves", "tokens"), ("bars", " B")):
+        box = phone.find(f"#{chart}")
+        box.scroll_into_view_if_needed()
+        box.tap(position={"x": 120, "y": 120})
+        expect(phone.find(".bk-Tooltip").filter(has_text=said).first).to_be_visible()
+
+
 def test_axe_finds_nothing_on_a_phone(phone):
     for tab in ("layers", "ranks", "factors", "engine"):
         phone.open_tab(tab)
