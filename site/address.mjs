@@ -31,6 +31,7 @@ export function listen(opened) {
     entry = undefined; // Python may write it otherwise
     opened(query);
   });
+  addEventListener('afterprint', () => document.getElementById('printed').replaceChildren());
   addEventListener('beforeprint', () => {
     write();
     const now = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: 'long', timeStyle: 'short' });

@@ -23,7 +23,8 @@ export class Arrivals {
   }
 
   report() {
-    this.next = performance.now() + PAUSE;
+    clearTimeout(this.waiting);
+    this.waiting = undefined;
     const [file] = this.missing;
     this.tell({ loaded: this.loaded, total: this.total, file });
   }
@@ -46,7 +47,8 @@ export class Arrivals {
         came += chunk.length;
         this.loaded += chunk.length;
         if (came === bytes) this.missing.delete(url);
-        if (came === bytes || performance.now() > this.next) this.report();
+        if (came === bytes) this.report();
+        else this.waiting ??= setTimeout(() => this.report(), PAUSE);
         controller.enqueue(chunk);
       },
       flush: async () => {

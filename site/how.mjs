@@ -6,6 +6,7 @@ const content = document.getElementById('how');
 
 /** Start listening; `ask('how', quantity)` asks Python, whose answer fills the dialog like any other piece. */
 export function listen(ask, word) {
+  dialog.addEventListener('close', () => content.replaceChildren()); // it may be in another language by the next time
   document.addEventListener('click', async ({ target }) => {
     const asked = target.closest('[data-how]');
     if (asked) {

@@ -29,9 +29,9 @@ def test_axe_finds_nothing_in_any_tab_nor_with_a_refusal_shown(live, model, them
     for tab in TABS:
         live.open_tab(tab)
         assert_no_violations(live, f"tab {tab}")
-    live.type("num_layers", "none")
+    live.type("context_tokens", "none")
     live.page.keyboard.press("Tab")
-    expect(live.message("num_layers")).not_to_be_empty()
+    expect(live.message("context_tokens")).not_to_be_empty()
     assert_no_violations(live, "with a refusal")
 
 
