@@ -100,8 +100,8 @@ def test(args: argparse.Namespace) -> int:
         if subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False).returncode:
             failed.append(name)
     say(f"== pytest (before it: {', '.join(failed) + ' FAILED' if failed else 'all checks passed'})")
-    # Coverage is a law of the whole suite, not of a selection. The tests of one file share a page; in their own
-    # order the slow files, of the browser, come early: sorted by number they would come last, and alone.
+    # Coverage is a law of the whole suite, not of a selection. The tests of one file share a page. In their
+    # own order the slow files, of the browser, come early: sorted by size they would come last, and alone.
     whole = ["--cov", "--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder"]
     command = [sys.executable, "-m", "pytest", *(args.arguments or whole)]
     # By its name pytest would not take this file for one of tests.
