@@ -1,4 +1,4 @@
-"""Two thousand moves of a slider leave nothing behind, neither in Python nor in the browser: run by `bench`."""
+"""Two thousand moves of a slider leave nothing behind, in Python or in the browser: run by `bench`."""
 
 from __future__ import annotations
 
