@@ -20,11 +20,12 @@ TOOLTIP = """(said) => [...document.querySelectorAll('.bk-Tooltip')]
 SIDEWAYS = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
 @pytest.fixture(scope="module")
 def phone(browser, site):
-    with watching(
-        browser, origin(site), viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
-    ) as watched:
+    with watching(browser, origin(site), **PHONE) as watched:
         yield CalculatorPage(watched.page).open(f"{site}?m=gemma-3-27b&e=vllm")
 
 
@@ -51,7 +52,12 @@ def test_a_phone_shows_the_answer_first_and_the_inputs_one_touch_away(phone):
     expect(phone.find("#headline")).to_be_in_viewport()
 
 
-def test_a_tap_on_a_chart_says_what_stands_there(phone):
+def test_a_tap_on_a_chart_says_what_stands_there(browser, site):
+    with watching(browser, origin(site), **PHONE) as watched:
+        tap(CalculatorPage(watched.page).open(f"{site}?m=gemma-3-27b&e=vllm"))
+
+
+def tap(phone):
     for chart, said in (("curves", "tokens"), ("bars", " B")):
         box = phone.find(f"#{chart}")
         box.scroll_into_view_if_needed()

@@ -73,7 +73,8 @@ def texts_of_all_tabs(page):
     return found
 
 
-def test_every_visible_word_changes_with_the_language(live):
+def test_every_visible_word_changes_with_the_language(fresh, site):
+    live = fresh.open(site)
     live.set(model="gemma-3-27b", tensor_parallel_size="32")
     english = texts_of_all_tabs(live)
     axis = live.drawn()["curves"]["x_label"]
