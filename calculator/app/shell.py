@@ -17,16 +17,8 @@ from .readouts import templates
 from .theme import variables
 
 SYSTEM = {"language": "en", "theme": "light"}
-START = (
-    "answers",
-    "documents",
-    "runtime",
-    "panel",
-    "packages",
-    "stdlib",
-    "wasm",
-    "resume",
-)  # used before all else
+# What first-paint.js and the worker that it starts need of the site, before all else.
+START = ("answers", "documents", "runtime", "panel", "packages", "stdlib", "wasm", "resume")
 SHORTCUTS = (  # keys as they are called on every keyboard, and what they do
     ("?", "help"),
     ("m", "model"),
