@@ -1,6 +1,7 @@
 """Bytes and token counts, as text and back. 1024-based and 1000-based units are never mixed."""
 
 import re
+from bisect import bisect_right
 from fractions import Fraction
 
 from .errors import FieldError
@@ -8,6 +9,7 @@ from .errors import FieldError
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
 SYSTEMS = {"GiB": (BINARY, 1024), "GB": (DECIMAL, 1000)}
+_SIZES = {system: [base**power for power in range(len(names))] for system, (names, base) in SYSTEMS.items()}
 
 _SUFFIXES = {"": 1, "K": 1000, "M": 1000**2, "KI": 1024, "MI": 1024**2}
 _COUNT = re.compile(r"([-−]?)(\d+|\d{1,3}(?:[,_ ]\d{3})+)(?:\.(\d+))? ?(Ki|Mi|K|M|k|m|ki|mi)?", re.ASCII)
@@ -18,8 +20,10 @@ _DIGITS = 30  # a longer number leaves every range; Python itself refuses to rea
 
 def exact(amount: int | Fraction | float) -> str:
     """`70,272` or, for a fraction, up to four decimals of it (`3,850.25`): the whole part is always exact."""
-    amount = Fraction(amount) if isinstance(amount, float) else amount  # an engine's double
-    if isinstance(amount, int) or amount.denominator == 1:
+    if isinstance(amount, int):
+        return f"{amount:,}"
+    amount = Fraction(amount)  # also of an engine's double
+    if amount.denominator == 1:
         return f"{int(amount):,}"
     whole, decimals = divmod(round(amount * 10_000), 10_000)
     return f"{whole:,}.{decimals:04}".rstrip("0").rstrip(".")
@@ -36,11 +40,11 @@ def number_json(number: int | Fraction | float) -> object:
 
 def unit_of(amount: int | Fraction, system: str = "GiB") -> str:
     """The largest unit of `system` ("GiB" or "GB") in which `amount` is at least one."""
-    names, base = SYSTEMS[system]
-    power = 0
-    while power + 1 < len(names) and amount >= base ** (power + 1):
-        power += 1
-    return names[power]
+    return SYSTEMS[system][0][_power(amount, system)]
+
+
+def _power(amount: int | Fraction, system: str) -> int:
+    return max(bisect_right(_SIZES[system], amount) - 1, 0)
 
 
 def scaled(amount: int | Fraction, unit: str) -> Fraction:
@@ -52,8 +56,8 @@ def scaled(amount: int | Fraction, unit: str) -> Fraction:
 def human(amount: int | Fraction, system: str = "GiB", digits: int = 3) -> str:
     """`68.6 KiB`, `549 MiB`: `digits` significant digits or the whole number, trailing zeros dropped."""
     names, base = SYSTEMS[system]
-    power = names.index(unit_of(amount, system))
-    size = amount.denominator * base**power
+    power = _power(amount, system)
+    size = amount.denominator * _SIZES[system][power]
     places = max(0, digits - len(str(amount.numerator // size)))
     # Half up, in integers: charts call this a lot.
     rounded = (2 * amount.numerator * 10**places + size) // (2 * size)

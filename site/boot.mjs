@@ -51,6 +51,14 @@ function describe(summary) {
   soon('live', 800, () => (document.getElementById('live').textContent = summary.live));
 }
 
+const UNSEEN = 100; // ms: a page that nobody sees has no frames
+
+/** The next frame. */
+const frame = () => new Promise((resolve) => {
+  requestAnimationFrame(resolve);
+  setTimeout(resolve, UNSEEN);
+});
+
 const timers = {};
 function soon(name, milliseconds, act) {
   clearTimeout(timers[name]);
@@ -179,13 +187,14 @@ const hear = {
   async patch({ patch }) {
     await opened;
     charts.patch(JSON.parse(patch));
+    drawing = frame();
   },
-  state({ page }) {
+  async state({ page }) {
+    await (drawing ?? frame()); // charts and words are drawn together, and laid out once
+    drawing = undefined;
     show(JSON.parse(page));
-    requestAnimationFrame(() => {
-      performance.clearMarks('kv-updated'); // a browser keeps every mark
-      performance.mark('kv-updated');
-    });
+    performance.clearMarks('kv-updated'); // a browser keeps every mark
+    performance.mark('kv-updated');
   },
   async live() {
     await opened;
@@ -214,6 +223,7 @@ const hear = {
 
 const python = new Python(built ? ['resume', 'plain'] : ['plain'], window.kvStart, () => query, hear);
 let opened; // the charts are painted
+let drawing; // the frame in which Bokeh draws what it was last told
 
 function start() {
   root.dataset.kvState = 'loading';

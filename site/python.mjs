@@ -82,8 +82,8 @@ export class Python {
     if (type === 'live') this.live = this.wasLive = true;
     if (type === 'live' || type === 'result' || (type === 'state' && this.live)) this.busy = false;
     this.watch();
+    this.send(); // Python goes on while the page draws
     await this.hear[type]?.(content);
-    this.send();
   }
 
   // ---- the ladder ---------------------------------------------------------------------------------------------------

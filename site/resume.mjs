@@ -1,6 +1,6 @@
 // The first way to start: Python goes on from a memory snapshot that holds the app and its document.
 import { instead } from './arrivals.mjs';
-import { expand, laidOut, recreate, restore } from './memory.mjs';
+import { laidOut, recreate, restore } from './memory.mjs';
 
 /** Python with `calculator.app.resumable.session` as the build left it. */
 export async function resume(site, arrivals, step) {
@@ -8,15 +8,22 @@ export async function resume(site, arrivals, step) {
   const pyodide = import(`${site.runtime}pyodide.mjs`); // first: a browser asks a host for six files at a time
   pyodide.catch(() => {}); // heard of below
   arrivals.expect(snapshot, ...extensions, script, wasm);
-  const core = arrivals.unpacked(wasm, 'application/wasm');
+  // All that is compiled is so while it comes, whatever else there is to wait for.
+  const compiled = (part) => WebAssembly.compileStreaming(arrivals.unpacked(part, 'application/wasm'));
   const createModule = arrivals.unpacked(script, 'text/javascript').then(imported);
+  const core = compiled(wasm);
   const kept = arrivals.bytes(snapshot);
-  const modules = Promise.all(extensions.map((part) => arrivals.bytes(part)));
+  const modules = Promise.all(extensions.map(async (part) => ({ path: part.path, module: await compiled(part) })));
   const come = Promise.all([core, createModule, kept, modules]);
   come.catch(() => {}); // heard of below
   const { loadPyodide } = await pyodide;
   const nothing = `${site.runtime}nothing.zip`;
   const header = new Uint8Array(snapshot.header);
+  // Pyodide would compile what it fetches; this worker gives it what is compiled.
+  WebAssembly.instantiateStreaming = async (compiling, imports) => {
+    const module = await compiling;
+    return { module, instance: await WebAssembly.instantiate(module, imports) };
+  };
   const started = instead(
     { [`${site.runtime}pyodide.asm.wasm`]: core, [nothing]: Promise.resolve(new Response('')) },
     async () =>
@@ -27,19 +34,11 @@ export async function resume(site, arrivals, step) {
         packageBaseUrl: site.runtime,
         _loadSnapshot: header, // only as long as Pyodide's own; the rest goes where it belongs by itself
         _snapshotDeserializer: recreate,
-        createPyodideModule: laidOut(
-          await createModule,
-          async (exports) =>
-            (await modules).map((packed, at) => {
-              const { path, size } = extensions[at];
-              return { path, module: new WebAssembly.Module(expand(exports, packed, size)) };
-            }),
-          async (Module, exports, pristine) => {
-            const packed = await kept;
-            step('start');
-            header.set(restore(packed, snapshot, Module, exports, pristine));
-          },
-        ),
+        createPyodideModule: laidOut(await createModule, modules, async (...memory) => {
+          const packed = await kept;
+          step('start');
+          header.set(restore(packed, snapshot, ...memory));
+        }),
       }),
   );
   const [python] = await Promise.race([Promise.all([started, come]), arrivals.broken]);

@@ -7,7 +7,7 @@ from bokeh.plotting import figure
 
 from ..locales import text
 from ..units import exact, human
-from .curves import BARE, FONT, tooltip
+from .curves import BARE, FONT, tooltip, update
 from .state import State
 from .theme import HATCHES, THEMES
 
@@ -62,8 +62,8 @@ class Bars(pn.viewable.Viewer):
         bars = [one for one in self.state.compared if one.parts]
         longest = max((bar.parts.total for bar in bars), default=1) or 1  # an encoder takes nothing
         row = ROW_HEIGHT if len(bars) <= 2 * LEAST_ROWS else LOW_ROW_HEIGHT
-        self.figure.height = row * max(len(bars), LEAST_ROWS) + 12
-        self.figure.y_range.start = max(len(bars), LEAST_ROWS) - 0.5
+        update(self.figure, height=row * max(len(bars), LEAST_ROWS) + 12)
+        update(self.figure.y_range, start=max(len(bars), LEAST_ROWS) - 0.5)
         edges: dict[str, list[float]] = {name: [] for name in _edges()}
         for bar in bars:
             start = 0
@@ -80,7 +80,7 @@ class Bars(pn.viewable.Viewer):
             "exact": [f"{exact(bar.parts.total)} B" for bar in bars],
             **edges,
         }
-        self.hover.tooltips = tooltip("@name", {text(language, "growth.total"): "@exact"})
+        update(self.hover, tooltips=tooltip("@name", {text(language, "growth.total"): "@exact"}))
 
     def paint(self, *_: object) -> None:
         """Put on the colours of the theme."""

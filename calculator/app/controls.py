@@ -7,6 +7,7 @@ from functools import lru_cache
 from .. import catalogue
 from ..fields import FIELDS, Choice
 from ..locales import text
+from ..scenario import Scenario
 from ..serving import NEWEST, VERSIONS
 from ..units import human, parse_bytes
 from .state import State, hidden
@@ -119,41 +120,41 @@ def option_text(language: str, field: str, option: str) -> str:
 
 def form(state: State) -> dict[str, dict[str, object]]:
     """What each control shows now: text, slider position, whether it is there, what is wrong with it."""
-    gone = hidden(state.scenario)
+    scenario, typed, problems = state.scenario, state.typed, state.problems
+    gone = hidden(scenario)
     return {
-        control.field: {
-            "text": state.typed.get(control.field, _text(state, control)),
-            "position": _position(control, _value(state, control)),
-            "most": _most(state, control),
-            "hidden": control.field in gone,
-            "message": problem.message(state.language) if problem else "",
-            "options": _options(state, control),
+        field: {
+            "text": typed[field] if field in typed else _text(state, field, value),
+            "position": _position(control, value),
+            "most": _most(scenario, control),
+            "hidden": field in gone,
+            "message": problems[field].message(state.language) if field in problems else "",
+            "options": _options(scenario, field),
         }
         for control in controls()
-        for problem in [state.problems.get(control.field)]
+        for field, value in [(control.field, _value(scenario, control.field))]
     }
 
 
-def _options(state: State, control: Control) -> list[str] | None:
+def _options(scenario: Scenario, field: str) -> list[str] | None:
     """The options that there are now, where not always all: an engine has only its own versions."""
-    if control.field == "engine_version":
-        return [NEWEST, *VERSIONS[state.scenario.serving.engine]]
+    if field == "engine_version":
+        return [NEWEST, *VERSIONS[scenario.serving.engine]]
     return None
 
 
-def _value(state: State, control: Control) -> int | str | None:
-    if control.field == "latent_width":
-        return state.scenario.shape.latent_width if state.scenario.shape else None
-    value: int | str | None = state.scenario.value(control.field)
+def _value(scenario: Scenario, field: str) -> int | str | None:
+    if field == "latent_width":
+        return scenario.shape.latent_width if scenario.shape else None
+    value: int | str | None = scenario.value(field)
     return value
 
 
-def _text(state: State, control: Control) -> str:
-    value = _value(state, control)
-    if control.field == "available_memory_bytes":
+def _text(state: State, field: str, value: int | str | None) -> str:
+    if field == "available_memory_bytes":
         short = human(int(value or 0))
         return short if parse_bytes(short) == value else f"{value:,} B"
-    if control.field == "model" and (state.scenario.customised or state.scenario.own):
+    if field == "model" and (state.scenario.customised or state.scenario.own):
         return state.model_name
     return f"{value:,}" if isinstance(value, int) else str("" if value is None else value)
 
@@ -166,8 +167,8 @@ def _position(control: Control, value: int | str | None) -> int:
     return control.stops.index(value) if value in control.stops else 0
 
 
-def _most(state: State, control: Control) -> int:
+def _most(scenario: Scenario, control: Control) -> int:
     """The last slider position: a hybrid cannot have more full-attention layers than layers."""
-    if control.field == "num_global_layers" and state.scenario.shape:
-        return min(len(control.stops) - 1, state.scenario.shape.num_layers)
+    if control.field == "num_global_layers" and scenario.shape:
+        return min(len(control.stops) - 1, scenario.shape.num_layers)
     return max(len(control.stops) - 1, 0)

@@ -4,12 +4,13 @@ The points are placed by a `Scale` and drawn on plain linear scales: a Bokeh axi
 logarithmic once it is drawn, and its byte formatter calls 1,024-based units KB and GB.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from html import escape
 
 import panel as pn
 from bokeh.core.properties import value
+from bokeh.model import Model
 from bokeh.models import Axis, ColumnDataSource, FixedTicker, HoverTool, LinearAxis, Range1d
 from bokeh.plotting import figure
 
@@ -104,7 +105,10 @@ class Curves(pn.viewable.Viewer):
             "x": [across.place(count) for count in tokens],
             "tokens": [_count(language, count) for count in tokens],
             **{name: list(map(up.place, amounts[name])) if name in present else empty for name in LINES},
-            **{f"{name}_text": [_amount(amount, write) for amount in amounts[name]] for name in present},
+            **{
+                f"{name}_text": [_amount(amount, scenario.units) for amount in amounts[name]]
+                for name in present
+            },
         }
         _replace(self.points, columns)
         shown = [bound for bound in bounds if bound <= tokens[-1]]
@@ -126,10 +130,9 @@ class Curves(pn.viewable.Viewer):
         _write(self.names, {height: text(language, f"growth.{name}") for name, height in ends.items()})
         _write(self.figure.xaxis[0], {across.place(tick): count_text(tick) for tick in across.ticks})
         _write(self.figure.yaxis[0], {up.place(tick): write(tick) for tick in up.ticks})
-        self.figure.xaxis[0].axis_label = text(language, f"chart.x.{scenario.axes}")
-        self.hover.tooltips = tooltip(
-            "@tokens", {text(language, f"growth.{name}"): f"@{name}_text" for name in reversed(present)}
-        )
+        lines = {text(language, f"growth.{name}"): f"@{name}_text" for name in reversed(present)}
+        update(self.figure.xaxis[0], axis_label=text(language, f"chart.x.{scenario.axes}"))
+        update(self.hover, tooltips=tooltip("@tokens", lines))
 
     def paint(self, *_: object) -> None:
         """Put on the colours of the theme."""
@@ -171,8 +174,15 @@ def _beside(right: list[bool]) -> dict[str, list[object]]:
 
 def _write(drawn: Axis, labels: dict[float, str]) -> None:
     """Write `labels` at their places on an axis."""
-    drawn.ticker.ticks = list(labels)
-    drawn.major_label_overrides = labels
+    update(drawn.ticker, ticks=list(labels))
+    update(drawn, major_label_overrides=labels)
+
+
+def update(model: Model, **values: object) -> None:
+    """Give `model` the values that it does not have: Bokeh examines also those that it has, at every move."""
+    for name, new in values.items():
+        if getattr(model, name) != new:
+            setattr(model, name, new)
 
 
 def paint(plot: figure, theme: Theme) -> None:
@@ -214,5 +224,6 @@ def _count(language: str, tokens: int) -> str:
     return text(language, "chart.tokens", tokens=tokens)
 
 
-def _amount(amount: int, write: Callable[[int], str]) -> str:
-    return f"{write(amount)} ({exact(amount)} B)"
+@lru_cache(1024)  # lines coincide, and a slider goes to and fro
+def _amount(amount: int, units: str) -> str:
+    return f"{human(amount, units)} ({exact(amount)} B)"

@@ -30,9 +30,9 @@ class App:
         for which it would have to load all of panel.js.
         """
         for name in ROOTS:
-            root = pn.panel(self.views[name]).get_root(document)
-            root.stylesheets = []  # the page has its own, and a chart waits for each of them
-            document.add_root(root)
+            (figure,) = pn.panel(self.views[name]).get_root(document).children
+            figure.stylesheets = []  # the page has its own, and a chart waits for each of them
+            document.add_root(figure)
 
     def start(self, query: str, system: Mapping[str, str]) -> None:
         """Open an address, at the beginning or later."""

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import archive, bokeh, offline, products, sources
+from . import archive, bokeh, offline, products, script, sources
 from .bundle import bundled
 from .cache import Cache, sha256
 from .console import BuildError, one_sentence, say, table
@@ -61,7 +61,7 @@ def build(
         else:
             made = products.compiled(packages, calculator, runtime, cache)
             kept = products.snapshot(made, runtime, panel_url, cache)
-            addresses = _put_runtime(files, runtime, made) | _put_snapshot(files, runtime, kept)
+            addresses = _put_runtime(files, runtime, made) | _put_snapshot(files, runtime, made, kept)
             documents = json.loads(kept["documents.json"])
             app["bokeh.min.js"] = bokeh.trimmed(app["bokeh.min.js"], documents.values())
         addresses |= {"app": _put_folder(files, "app", app), "panel": panel_url}
@@ -111,6 +111,7 @@ def _put_runtime(
 def _put_snapshot(
     files: dict[str, bytes],
     runtime: Mapping[str, bytes],
+    made: products.Products,
     kept: Mapping[str, bytes],
 ) -> dict[str, object]:
     """Puts the memory snapshot and all that it needs into `files`; what the page must know of it."""
@@ -120,15 +121,16 @@ def _put_snapshot(
         return _put(files, f"{name}.gz", gzip.compress(data, 9, mtime=0))
 
     documents = json.loads(kept["documents.json"])
+    extensions = zip(manifest["extensions"], products.libraries(made).values(), strict=True)
     return {
         "resume": {
             "lock": json.loads(runtime["pyodide-lock.json"]),
             "snapshot": _put(files, "snapshot.zst", kept["snapshot.zst"]) | manifest["snapshot"],
             "extensions": [
-                _put(files, f"extension-{at}.zst", kept[f"extension-{at}.zst"]) | extension
-                for at, extension in enumerate(manifest["extensions"])
+                {"path": path} | packed(f"extension-{at}.wasm", data)
+                for at, (path, data) in enumerate(extensions)
             ],
-            "script": packed("pyodide.asm.mjs", runtime["pyodide.asm.mjs"]),
+            "script": packed("pyodide.asm.mjs", script.quicker(runtime["pyodide.asm.mjs"])),
             "wasm": packed("pyodide.asm.wasm", runtime["pyodide.asm.wasm"]),
         },
         "documents": {

@@ -33,7 +33,6 @@ LABELS = {
     "snapshot": "snapshot of the app's memory",
     "resume": "rehearsal of the app brought back from it",
     "compress": "compression of the snapshot",
-    "write": "files of the snapshot",
 }
 
 
@@ -88,17 +87,22 @@ def snapshot(made: Products, runtime: Mapping[str, bytes], panel_url: str, cache
     Raises:
         BuildError: the app cannot be kept, or does not go on afterwards; the message names the error.
     """
-    code = archive.unpack(made.packages)
-    libraries = {name: data for name, data in code.items() if name.endswith(".so")}
+    extensions = libraries(made)
     files = {
         **_core(runtime),
         "stdlib.zip": made.stdlib,
         "code.zip": made.packages,
         "modules.json": made.modules,
-        "libraries.json": json.dumps(sorted(libraries)).encode(),
-        **{f"libraries/{at}": libraries[name] for at, name in enumerate(sorted(libraries))},
+        "libraries.json": json.dumps(list(extensions)).encode(),
+        **{f"libraries/{at}": data for at, data in enumerate(extensions.values())},
     }
     return _made(["snapshot.mjs", panel_url], "the site", files, cache)
+
+
+def libraries(made: Products) -> dict[str, bytes]:
+    """The extension modules in the order in which Python's memory has them."""
+    code = archive.unpack(made.packages)
+    return {name: code[name] for name in sorted(code) if name.endswith(".so")}
 
 
 def _core(runtime: Mapping[str, bytes]) -> dict[str, bytes]:

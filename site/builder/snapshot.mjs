@@ -1,6 +1,6 @@
 // Makes the memory snapshot, and proves that Python goes on from it: node snapshot.mjs WORK PANEL
 // WORK holds runtime/, stdlib.zip, code.zip, modules.json (what to import), libraries.json and libraries/<n> (extension
-// modules); PANEL is the address of Panel's style sheets, from the page. Written to WORK/out: snapshot.zst, extension-<n>.zst, documents.json (the page's charts), manifest.json.
+// modules); PANEL is the address of Panel's style sheets, from the page. Written to WORK/out: snapshot.zst, documents.json (the page's charts), manifest.json.
 // Two runs over the same files write the same bytes: the clock stands still, and chance is always the same.
 import crypto from 'node:crypto';
 import fs from 'node:fs';
@@ -18,7 +18,7 @@ crypto.randomFillSync = globalThis.crypto.getRandomValues = (view) => view.map((
 const [work, panel] = [path.resolve(process.argv[2]), process.argv[3]];
 const { loadPyodide } = await import(`${work}/runtime/pyodide.mjs`);
 const { default: createModule } = await import(`${work}/runtime/pyodide.asm.mjs`);
-const { laidOut, nameOf, pack, recreate, restore, sizes } = await import('./memory.mjs');
+const { laidOut, nameOf, pack, recreate, restore } = await import('./memory.mjs');
 const bytes = (name) => new Uint8Array(fs.readFileSync(`${work}/${name}`));
 const text = (name) => fs.readFileSync(`${work}/${name}`, 'utf8');
 const SITE_PACKAGES = '/lib/python3.14/site-packages';
@@ -30,10 +30,10 @@ const settings = {
 };
 
 /** Python with the whole app to import, and these extension modules at fixed addresses. */
-async function start(extensions, keep = () => {}) {
+async function start(extensions, keep) {
   const py = await loadPyodide({
     ...settings, stdLibURL: `${work}/stdlib.zip`, _makeSnapshot: true,
-    createPyodideModule: laidOut(createModule, () => extensions, (_, exports, pristine) => keep(pristine)),
+    createPyodideModule: laidOut(createModule, extensions, (_, ...memory) => keep(...memory)),
   });
   py.unpackArchive(bytes('code.zip'), 'zip', { extractDir: SITE_PACKAGES });
   py.runPython('import importlib\nimportlib.invalidate_caches()');   // by a clock that stands still nothing is new
@@ -42,10 +42,10 @@ async function start(extensions, keep = () => {}) {
 
 const compiled = (extensions) => extensions.map(({ path, bytes }) => ({ path, module: new WebAssembly.Module(bytes) }));
 
-/** The stored snapshot of a Python that holds the session, and the session's documents. */
+/** The stored snapshot of a Python that holds the session, what to know of it, and the session's documents. */
 async function make(extensions) {
-  let pristine;
-  const py = await start(compiled(extensions), (memory) => (pristine = memory));
+  let memory;
+  const py = await start(compiled(extensions), (...found) => (memory = found));
   py.globals.set('modules', text('modules.json'));
   const documents = py.runPython('import json\nfrom calculator.app import resumable\nresumable.prepare(json.loads(modules))');
   py.runPython('import gc, sys\ndel modules\nsys._clear_internal_caches()\ngc.collect()');
@@ -53,7 +53,8 @@ async function make(extensions) {
   const dictionary = py.runPython('from panel.io import pyodide as held\nheld._dict_converter');
   const get = py._module.__hiwire_get;      // a freed slot reads as undefined; the snapshot wants null
   py._module.__hiwire_get = (index) => get(index) ?? null;
-  return { packed: pack(py.makeMemorySnapshot({ serializer: (object) => nameOf(object, { dictionary }) }), pristine), documents };
+  const snapshot = py.makeMemorySnapshot({ serializer: (object) => nameOf(object, { dictionary }) });
+  return { ...pack(snapshot, ...memory), documents };
 }
 
 /** Overwrite free memory with zeros: take it, the largest pieces first, without growing, and give it back. */
@@ -77,7 +78,7 @@ async function prove(zstd, known, extensions) {
   fs.writeFileSync(`${work}/nothing.zip`, '');
   const py = await loadPyodide({
     ...settings, stdLibURL: `${work}/nothing.zip`, _loadSnapshot: header, _snapshotDeserializer: recreate,
-    createPyodideModule: laidOut(createModule, () => compiled(extensions), (...memory) => {
+    createPyodideModule: laidOut(createModule, compiled(extensions), (...memory) => {
       header.set(restore(zstd, known, ...memory));
     }),
   });
@@ -102,17 +103,10 @@ async function step(name, run) {
 
 fs.mkdirSync(`${work}/out`, { recursive: true });
 const extensions = JSON.parse(text('libraries.json')).map((name, at) => ({ path: `${SITE_PACKAGES}/${name}`, bytes: bytes(`libraries/${at}`) }));
-const { packed, documents } = await step('snapshot', () => make(extensions));
-const known = sizes(packed);
+const { packed, known, documents } = await step('snapshot', () => make(extensions));
 const zstd = await step('compress', () => compress(packed));
 await step('resume', () => prove(zstd, known, extensions));
-await step('write', () => {
-  fs.writeFileSync(`${work}/out/snapshot.zst`, zstd);
-  extensions.forEach(({ bytes }, at) => fs.writeFileSync(`${work}/out/extension-${at}.zst`, compress(bytes)));
-});
+fs.writeFileSync(`${work}/out/snapshot.zst`, zstd);
 fs.writeFileSync(`${work}/out/documents.json`, documents);
-fs.writeFileSync(`${work}/out/manifest.json`, JSON.stringify({
-  snapshot: known,
-  extensions: extensions.map(({ path, bytes }) => ({ path, size: bytes.length })),
-}));
+fs.writeFileSync(`${work}/out/manifest.json`, JSON.stringify({ snapshot: known, extensions: extensions.map(({ path }) => path) }));
 process.exit(0);

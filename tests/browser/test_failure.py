@@ -34,7 +34,7 @@ def fails(page, name):
 
 RESUME = {
     "snapshot": r"snapshot-\w+\.zst",
-    "extension module": r"extension-0-\w+\.zst",
+    "extension module": r"extension-0-\w+\.wasm\.gz",
     "wasm": r"pyodide-\w+\.asm\.wasm\.gz",
     "script": r"pyodide-\w+\.asm\.mjs\.gz",
     "painted charts": r"charts-en-light-\w+\.json",
@@ -85,7 +85,7 @@ def altered(data):
 
 
 @pytest.mark.parametrize("damage", [truncated, altered])
-@pytest.mark.parametrize("part", ["snapshot", "wasm"])
+@pytest.mark.parametrize("part", ["snapshot", "wasm", "extension module"])
 def test_a_damaged_file_of_the_snapshot_is_not_used(page, faulty, faults, dist, tmp_path, part, damage):
     whole = served(dist, RESUME[part])
     (tmp_path / whole.name).write_bytes(damage(whole.read_bytes()))
