@@ -105,9 +105,9 @@ class Footprint:
 
     def parts(self, context: int, sequences: int = 1) -> Parts:
         """Bytes of `sequences` requests of `context` tokens."""
-        linear, bounded, constant = (
+        linear, bounded, constant = [
             sequences * sum([each * units(context) for each, units in weights]) for weights in self._weights
-        )
+        ]
         return Parts(linear=linear, bounded=bounded, constant=constant)
 
     @cached_property

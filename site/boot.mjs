@@ -187,11 +187,11 @@ const hear = {
   async patch({ patch }) {
     await opened;
     charts.patch(JSON.parse(patch));
-    drawing = frame();
+    const shown = (drawing = frame());
+    shown.then(() => drawing === shown && (drawing = undefined));
   },
   async state({ page }) {
     await (drawing ?? frame()); // charts and words are drawn together, and laid out once
-    drawing = undefined;
     show(JSON.parse(page));
     performance.clearMarks('kv-updated'); // a browser keeps every mark
     performance.mark('kv-updated');

@@ -3,7 +3,8 @@ import { Arrivals } from './arrivals.mjs';
 import { plain } from './plain.mjs';
 import { resume } from './resume.mjs';
 
-let session;
+const PAUSE = 60; // milliseconds without a change
+let session, pause;
 
 const say = (type, content = {}) => self.postMessage({ type, ...content });
 
@@ -50,11 +51,21 @@ function hold() {
   }).catch(() => {});
 }
 
-/** What is new: first the charts, so that the page draws while Python writes the rest. */
+/** What is new: first the charts, so that the page draws while Python writes the rest; what nobody waits for follows
+ * when changes pause. */
 function tell(session) {
+  tellCharts(session);
+  say('state', { page: session.page() });
+  clearTimeout(pause);
+  pause = setTimeout(() => {
+    session.settle();
+    tellCharts(session);
+  }, PAUSE);
+}
+
+function tellCharts(session) {
   const patch = session.patch();
   if (patch) say('patch', { patch });
-  say('state', { page: session.page() });
 }
 
 // ---- the ways to start -----------------------------------------------------------------------------------------------

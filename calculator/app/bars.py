@@ -7,7 +7,7 @@ from bokeh.plotting import figure
 
 from ..locales import text
 from ..units import exact, human
-from .curves import BARE, FONT, tooltip, update
+from .curves import BARE, FONT, replace, tooltip, update
 from .state import State
 from .theme import HATCHES, THEMES
 
@@ -64,14 +64,14 @@ class Bars(pn.viewable.Viewer):
         row = ROW_HEIGHT if len(bars) <= 2 * LEAST_ROWS else LOW_ROW_HEIGHT
         update(self.figure, height=row * max(len(bars), LEAST_ROWS) + 12)
         update(self.figure.y_range, start=max(len(bars), LEAST_ROWS) - 0.5)
-        edges: dict[str, list[float]] = {name: [] for name in _edges()}
+        edges: dict[str, list[object]] = {name: [] for name in _edges()}
         for bar in bars:
             start = 0
             for part in PARTS:
                 edges[f"{part}_from"].append(start / longest)
                 start += getattr(bar.parts, part)
                 edges[f"{part}_to"].append(start / longest)
-        self.rows.data = {
+        rows: dict[str, list[object]] = {
             "y": [row + 0.12 for row in range(len(bars))],
             "name_y": [row - 0.12 for row in range(len(bars))],
             "name": [self.state.compared_name(bar) for bar in bars],
@@ -80,6 +80,7 @@ class Bars(pn.viewable.Viewer):
             "exact": [f"{exact(bar.parts.total)} B" for bar in bars],
             **edges,
         }
+        replace(self.rows, rows)
         update(self.hover, tooltips=tooltip("@name", {text(language, "growth.total"): "@exact"}))
 
     def paint(self, *_: object) -> None:

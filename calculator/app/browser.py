@@ -29,6 +29,7 @@ class Session:
 
     def painted(self) -> str:
         """The whole document as JSON; from here on only changes are told."""
+        self.app.settle()
         documents, items, roots = _doc_json(self.document)
         self.events.clear()
         return json.dumps(
@@ -44,6 +45,7 @@ class Session:
         random.seed()  # every page would draw the numbers of the one that was kept
         if json.loads(shown) != self.app.look():
             self.app.change({}, json.loads(shown))
+            self.app.settle()
             self.page()
             self.events.clear()
         if query or json.loads(system) != self.app.look():
@@ -58,6 +60,10 @@ class Session:
         for name in given:
             self.told["form"].pop(name, None)
             self.told["pieces"].pop(name, None)
+
+    def settle(self) -> None:
+        """Do what the changes have left; `patch` then tells it."""
+        self.app.settle()
 
     def forget(self) -> None:
         """Tell everything anew: the page may show what this session never said."""

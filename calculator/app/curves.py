@@ -81,6 +81,7 @@ class Curves(pn.viewable.Viewer):
             self.figure.text("x", "top", text="text", source=self.bends, text_baseline="top", **beside),
             self.figure.text("x", "y", text="amount", source=self.chosen, y_offset=-6, **beside),
         ]
+        self.annotate()
         self.paint()
         state.param.watch(self.place, ["answer", "language"])
         state.param.watch(self.paint, ["theme"])
@@ -100,39 +101,45 @@ class Curves(pn.viewable.Viewer):
         least = min(getattr(parts[0], name) for name in present)
         up = scale(scenario.axes, least, parts[-1].total, SYSTEMS[scenario.units][1])
         empty = [NOWHERE] * len(tokens)  # a line that the model does not have
-        amounts = {name: [getattr(part, name) for part in parts] for name in present}
+        self.amounts = {name: [getattr(part, name) for part in parts] for name in present}
+        lines = {name: list(map(up.place, amounts)) for name, amounts in self.amounts.items()}
         columns: dict[str, list[object]] = {
             "x": [across.place(count) for count in tokens],
             "tokens": [_count(language, count) for count in tokens],
-            **{name: list(map(up.place, amounts[name])) if name in present else empty for name in LINES},
-            **{
-                f"{name}_text": [_amount(amount, scenario.units) for amount in amounts[name]]
-                for name in present
-            },
+            **{name: lines.get(name, empty) for name in LINES},
+            **{f"{name}_text": [""] * len(tokens) for name in present},  # `annotate` writes them
         }
-        _replace(self.points, columns)
+        replace(self.points, columns)
         shown = [bound for bound in bounds if bound <= tokens[-1]]
-        self.bends.data = {
+        bends: dict[str, list[object]] = {
             "x": [across.place(bound) for bound in shown],
             "top": [1.05] * len(shown),
             "text": [text(language, "chart.bend", tokens=bound) for bound in shown],
             **_beside([across.place(bound) < 0.5 for bound in shown]),
         }
+        replace(self.bends, bends)
         chosen = parts[tokens.index(scenario.context_tokens)]
         at = across.place(scenario.context_tokens)
-        self.chosen.data = {
+        dot: dict[str, list[object]] = {
             "x": [at],
             "y": [up.place(chosen.total)],
             "amount": [write(chosen.total)],
             **_beside([at < 0.3]),  # the line rises: it leaves room on its left
         }
+        replace(self.chosen, dot)
         ends = _apart({name: up.place(getattr(parts[-1], name)) for name in present})
         _write(self.names, {height: text(language, f"growth.{name}") for name, height in ends.items()})
         _write(self.figure.xaxis[0], {across.place(tick): count_text(tick) for tick in across.ticks})
         _write(self.figure.yaxis[0], {up.place(tick): write(tick) for tick in up.ticks})
-        lines = {text(language, f"growth.{name}"): f"@{name}_text" for name in reversed(present)}
         update(self.figure.xaxis[0], axis_label=text(language, f"chart.x.{scenario.axes}"))
-        update(self.hover, tooltips=tooltip("@tokens", lines))
+        rows = {text(language, f"growth.{name}"): f"@{name}_text" for name in reversed(present)}
+        update(self.hover, tooltips=tooltip("@tokens", rows))
+
+    def annotate(self) -> None:
+        """Write what hangs at the mouse, a third of a move's work: while a slider moves nobody reads it."""
+        units = self.state.answer.scenario.units
+        texts = {f"{name}_text": [_amount(one, units) for one in self.amounts[name]] for name in self.amounts}
+        replace(self.points, {**self.points.data, **texts})
 
     def paint(self, *_: object) -> None:
         """Put on the colours of the theme."""
@@ -210,13 +217,13 @@ def tooltip(head: str, rows: Mapping[str, str]) -> str:
     return f"<div>{head}</div>{''.join(lines)}"
 
 
-def _replace(source: ColumnDataSource, columns: dict[str, list[object]]) -> None:
-    """Give `source` new columns: of the same points only those that changed travel to the page."""
+def replace(source: ColumnDataSource, columns: dict[str, list[object]]) -> None:
+    """Give `source` new columns; of as many points as it has only those that changed travel to the page."""
     old = source.data
-    if old.keys() == columns.keys() and len(old["x"]) == len(columns["x"]):
-        old.update({name: column for name, column in columns.items() if column != old[name]})
-    else:
+    if old.keys() != columns.keys() or any(len(old[name]) != len(columns[name]) for name in old):
         source.data = columns
+    elif changed := {name: column for name, column in columns.items() if column != old[name]}:
+        old.update(changed)
 
 
 @lru_cache(1024)

@@ -50,6 +50,10 @@ class App:
         self.how = fields.pop("how", "")
         self.state.change(fields, system)
 
+    def settle(self) -> None:
+        """Do what a change has left for when nobody waits."""
+        self.views["curves"].annotate()
+
     def look(self) -> dict[str, str]:
         """The language and theme that everything is written in."""
         return {"language": self.state.language, "theme": self.state.theme}

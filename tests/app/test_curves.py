@@ -186,12 +186,28 @@ def test_the_lines_differ_by_more_than_colour():
     assert len(set(dashes.values())) == 3
 
 
+def test_what_hangs_at_the_mouse_is_never_that_of_an_earlier_answer():
+    state = opened()
+    chart = Curves(state)
+    before = list(chart.points.data["total_text"])
+    changed(state, num_layers="7")
+    assert set(chart.points.data["total_text"]) == {""}
+    chart.annotate()
+    after = chart.points.data["total_text"]
+    assert all(after)
+    assert after != before
+    changed(state, num_layers="61")
+    chart.annotate()
+    assert chart.points.data["total_text"] == before
+
+
 def test_units_change_the_words_and_nothing_that_is_exact():
     state = opened()
     chart = Curves(state)
     before = [words.split("(")[1] for words in chart.points.data["total_text"]]
     for units, names in (("GB", DECIMAL), ("GiB", BINARY)):
         changed(state, units=units)
+        chart.annotate()
         assert {words.split(" ")[1] for words in labels(chart.figure.yaxis[0]).values()} <= set(names)
         assert [words.split("(")[1] for words in chart.points.data["total_text"]] == before
         others = set(DECIMAL + BINARY) - set(names)
@@ -228,6 +244,7 @@ def test_the_chart_follows_from_model_to_model_as_if_drawn_anew(model):
     state = opened("m=qwen3.5-397b-a17b")
     chart = Curves(state)
     changed(state, model=model)
+    chart.annotate()
     fresh = Curves(state)
     for name in chart.points.data.keys() | fresh.points.data.keys():
         for one, other in zip(chart.points.data[name], fresh.points.data[name], strict=True):

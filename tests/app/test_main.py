@@ -49,6 +49,7 @@ def test_a_change_shows_in_the_page_and_in_both_charts():
     top = list(app.views["curves"].points.data["total_text"])
     lengths = list(app.views["bars"].rows.data["exact"])
     app.change({"num_layers": "7", "compare_tokens": "5"}, SYSTEM)
+    app.settle()
     page = app.page()
     assert page["address"] == "v=1&m=deepseek-v3&L=7&ct=5"
     assert page["title"] == "custom, from DeepSeek-V3"
