@@ -13,7 +13,7 @@ export async function plain(site, arrivals, step) {
   const answer = (part, type) => part.then(({ stream }) => new Response(stream, { headers: { 'Content-Type': type } }));
   const started = instead(
     { [site.stdlib.url]: answer(stdlib, 'application/zip'), [site.wasm.url]: answer(wasm, 'application/wasm') },
-    () => loadPyodide({ indexURL: site.runtime, stdLibURL: site.stdlib.url, env: { PANEL_CDN_ROOT: site.panel } }),
+    () => loadPyodide({ indexURL: site.runtime, stdLibURL: site.stdlib.url }),
   );
   // Without its WebAssembly Pyodide waits for ever.
   const [[archive], python] = await Promise.all([whole, started]);

@@ -18,10 +18,10 @@ self.onmessage = async ({ data: message }) => {
 };
 
 const answers = {
-  async start({ rung, base, runtime, panel, packages, stdlib, wasm, resume, ...message }) {
+  async start({ rung, base, runtime, packages, stdlib, wasm, resume, ...message }) {
     hold();
     const at = (url) => new URL(url, base).href;
-    const site = { runtime: at(runtime), panel: at(panel), ...full({ packages, stdlib, wasm, resume }, at) };
+    const site = { runtime: at(runtime), ...full({ packages, stdlib, wasm, resume }, at) };
     session = await rungs[rung]({ site, ...message });
     say('live');
   },

@@ -18,7 +18,7 @@ from .theme import variables
 
 SYSTEM = {"language": "en", "theme": "light"}
 # What first-paint.js and the worker that it starts need of the site, before all else.
-START = ("answers", "documents", "runtime", "panel", "packages", "stdlib", "wasm", "resume")
+START = ("answers", "documents", "runtime", "packages", "stdlib", "wasm", "resume")
 SHORTCUTS = (  # keys as they are called on every keyboard, and what they do
     ("?", "help"),
     ("m", "model"),

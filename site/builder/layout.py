@@ -54,18 +54,19 @@ def build(
         runtime["pyodide-lock.json"] = json.dumps(lock, sort_keys=True).encode()
         packages, calculator = _packages(wheels, runtime), sources.calculator_files(root)
         files: dict[str, bytes] = {".nojekyll": b""}
-        panel_url = f"./{_put_folder(files, 'panel', sources.panel_files(wheels))}"
         app = bundled(sources.app_files(root, wheels))
         if plain:
             addresses = _put_runtime(files, runtime, products.plain(packages, calculator, runtime))
         else:
             made = products.compiled(packages, calculator, runtime, cache)
-            kept = products.snapshot(made, runtime, panel_url, cache)
+            kept = products.snapshot(made, runtime, cache)
             addresses = _put_runtime(files, runtime, made) | _put_snapshot(files, runtime, made, kept)
             documents = json.loads(kept["documents.json"])
             app["bokeh.min.js"] = bokeh.trimmed(app["bokeh.min.js"], documents.values())
-        addresses |= {"app": _put_folder(files, "app", app), "panel": panel_url}
-        addresses |= {"answers": _put_folder(files, "answers", answers())}
+        addresses |= {
+            "app": _put_folder(files, "app", app),
+            "answers": _put_folder(files, "answers", answers()),
+        }
         template = (root / "site/index.html").read_text(encoding="utf-8")
         files["index.html"] = render(template, addresses).encode()
         files["sw.js"] = (root / "site/sw.js").read_bytes()
@@ -183,7 +184,7 @@ def _print_sizes(files: Mapping[str, bytes]) -> None:
     rows: dict[str, tuple[int, int]] = {}
     for name, data in files.items():
         folder = name.partition("/")[0]
-        part = f"{folder}/" if folder.startswith(("panel-", "answers-")) else name
+        part = f"{folder}/" if folder.startswith("answers-") else name
         raw, packed = rows.get(part, (0, 0))
         rows[part] = (raw + len(data), packed + len(gzip.compress(data, 6, mtime=0)))
     say(table([(part, *sizes) for part, sizes in sorted(rows.items())]))

@@ -17,7 +17,7 @@ const bytes = (name) => new Uint8Array(fs.readFileSync(`${work}/${name}`));
 async function start(stdlib, code) {
   const py = await loadPyodide({
     indexURL: `${work}/runtime/`, stdLibURL: `${work}/${stdlib}`, lockFileContents, packageBaseUrl: `${work}/runtime/`,
-    env: { HOME: '/home/pyodide', PYTHONHASHSEED: '0', PANEL_CDN_ROOT: './panel/' },
+    env: { HOME: '/home/pyodide', PYTHONHASHSEED: '0' },
     stdout: (line) => console.error(line), stderr: (line) => console.error(line),
   });
   if (code) py.unpackArchive(bytes(code), 'zip', { extractDir: SITE_PACKAGES });

@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 def visited(files: Mapping[str, bytes], addresses: Mapping[str, object]) -> list[str]:
     """What a visit needs beside the page: its own files, and what the first way to start reads.
 
-    `addresses` is what the page is told of its parts. Of Panel's styles it takes those that the charts name;
-    answers of other models only bridge the time that a start takes.
+    `addresses` is what the page is told of its parts; answers of other models only bridge its start.
     """
     if "resume" not in addresses:
         spared = (".nojekyll", "index.html", "sw.js", str(addresses["answers"]))
         return [name for name in files if not name.startswith(spared)]
-    charts = [data.decode() for name, data in files.items() if name.startswith("charts-")]
-    named = json.dumps(addresses["resume"]) + "".join(charts)
+    named = json.dumps(addresses["resume"])
     whole = ("charts-", str(addresses["app"]), f"{addresses['runtime']}pyodide.mjs")
     return [name for name in files if name.startswith(whole) or name in named]
 

@@ -79,10 +79,8 @@ def compiled(
     return Products(site["code.zip"], site["stdlib.zip"], site["modules.json"])
 
 
-def snapshot(made: Products, runtime: Mapping[str, bytes], panel_url: str, cache: Cache) -> dict[str, bytes]:
+def snapshot(made: Products, runtime: Mapping[str, bytes], cache: Cache) -> dict[str, bytes]:
     """What snapshot.mjs writes, by file name: the memory of a Python that has the app open.
-
-    `panel_url` is where the page finds Panel's style sheets: the documents in the snapshot name them.
 
     Raises:
         BuildError: the app cannot be kept, or does not go on afterwards; the message names the error.
@@ -96,7 +94,7 @@ def snapshot(made: Products, runtime: Mapping[str, bytes], panel_url: str, cache
         "libraries.json": json.dumps(list(extensions)).encode(),
         **{f"libraries/{at}": data for at, data in enumerate(extensions.values())},
     }
-    return _made(["snapshot.mjs", panel_url], "the site", files, cache)
+    return _made(["snapshot.mjs"], "the site", files, cache)
 
 
 def libraries(made: Products) -> dict[str, bytes]:

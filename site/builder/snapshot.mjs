@@ -1,6 +1,6 @@
-// Makes the memory snapshot, and proves that Python goes on from it: node snapshot.mjs WORK PANEL
+// Makes the memory snapshot, and proves that Python goes on from it: node snapshot.mjs WORK
 // WORK holds runtime/, stdlib.zip, code.zip, modules.json (what to import), libraries.json and libraries/<n> (extension
-// modules); PANEL is the address of Panel's style sheets, from the page. Written to WORK/out: snapshot.zst, documents.json (the page's charts), manifest.json.
+// modules). Written to WORK/out: snapshot.zst, documents.json (the page's charts), manifest.json.
 // Two runs over the same files write the same bytes: the clock stands still, and chance is always the same.
 import crypto from 'node:crypto';
 import fs from 'node:fs';
@@ -15,7 +15,7 @@ const random = () => (drawn = (drawn * 48_271) % 2_147_483_647);
 Math.random = () => random() / 2_147_483_647;
 crypto.randomFillSync = globalThis.crypto.getRandomValues = (view) => view.map((_, at) => (view[at] = random()));
 
-const [work, panel] = [path.resolve(process.argv[2]), process.argv[3]];
+const work = path.resolve(process.argv[2]);
 const { loadPyodide } = await import(`${work}/runtime/pyodide.mjs`);
 const { default: createModule } = await import(`${work}/runtime/pyodide.asm.mjs`);
 const { laidOut, nameOf, pack, recreate, restore } = await import('./memory.mjs');
@@ -25,7 +25,7 @@ const SITE_PACKAGES = '/lib/python3.14/site-packages';
 const settings = {
   indexURL: `${work}/runtime/`, packageBaseUrl: `${work}/runtime/`,
   lockFileContents: JSON.parse(text('runtime/pyodide-lock.json')),
-  env: { HOME: '/home/pyodide', PYTHONHASHSEED: '0', PYTHONOPTIMIZE: '2', PANEL_CDN_ROOT: panel },
+  env: { HOME: '/home/pyodide', PYTHONHASHSEED: '0', PYTHONOPTIMIZE: '2' },
   stdout: (line) => console.error(line), stderr: (line) => console.error(line),
 };
 

@@ -32,8 +32,6 @@ NOT_SHIPPED = (
     "panel/dist/*",
     "*.data/*",
 )
-# What the browser may ask the site for under PANEL_CDN_ROOT: only styles, and the spinners they name.
-PANEL_STYLES = ("panel/dist/css/*.css", "panel/dist/bundled/theme/*.css", "panel/dist/assets/*.svg")
 # Of BokehJS and PanelJS the page needs the core alone: it uses no other models.
 BOKEH_SCRIPT = "bokeh/server/static/js/bokeh.min.js"
 APP_SUFFIXES = (".mjs", ".js", ".css", ".svg", ".png", ".ico", ".webmanifest", ".json")
@@ -78,18 +76,6 @@ def app_files(root: Path, wheels: list[Path]) -> dict[str, bytes]:
         if any(part.startswith("_") for part in name.split("/")):
             raise BuildError(f"site/{name} starts with an underscore, which some hosts hide: rename it")
     return files
-
-
-def panel_files(wheels: list[Path]) -> dict[str, bytes]:
-    """Panel's style sheets under <version>/dist/, where Panel looks for them."""
-    wheel = _wheel_of("panel", wheels)
-    version = wheel.name.split("-")[1]
-    with zipfile.ZipFile(wheel) as archive:
-        return {
-            f"{version}/{name.removeprefix('panel/')}": archive.read(name)
-            for name in archive.namelist()
-            if _matches(name, PANEL_STYLES)
-        }
 
 
 def _wheel_of(name: str, wheels: list[Path]) -> Path:

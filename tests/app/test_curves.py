@@ -270,6 +270,7 @@ def test_the_document_needs_bokeh_min_js_and_nothing_else(document):
         module = type(model).__module__
         assert module.startswith(("bokeh.models.", "bokeh.plotting.")), model
         assert not module.startswith(("bokeh.models.widgets", "bokeh.models.glyphs.tex")), model
+        assert not getattr(model, "stylesheets", None), model  # a chart waits for each of them
         assert type(model).__name__ not in {"DataTable", "MathML", "TeX", "PlainText"}, model
 
 

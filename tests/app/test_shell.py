@@ -20,7 +20,6 @@ from tests.app.page import HOSTILE, SITE, Page, opened
 PARTS = {
     "app": "app-0123456789/",
     "runtime": "runtime-0123456789/",
-    "panel": "app-0123456789/panel/",
     "packages": {"url": "packages-0123456789.zip", "bytes": 1},
     "stdlib": {"url": "runtime-0123456789/stdlib.zip", "bytes": 2},
     "wasm": {"url": "runtime-0123456789/pyodide.asm.wasm", "bytes": 3},

@@ -55,7 +55,6 @@ def make_site(target: Path) -> None:
     drawing = ("bokeh.min.js", "charts.mjs", "icon.svg")
     page = sources.app_files(ROOT, site_wheels)
     files = {name: data for name, data in page.items() if name.startswith(drawing)}
-    files |= {f"panel/{name}": data for name, data in sources.panel_files(site_wheels).items()}
     files |= {path.name: path.read_bytes() for path in PAGE.iterdir()}
     files |= {f"pyodide/{name}": data for name, data in (runtime | wheels).items()}
     files |= {f"wheels/{name}": data for name, data in by_address.items()}

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from builder.chromium import ARGUMENTS
 from builder.console import BuildError, say
 from playwright.sync_api import Error
 
@@ -22,17 +23,6 @@ if TYPE_CHECKING:
     from tests.bench.conditions import Condition
     from tests.bench.traffic import Traffic
 
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    # Whatever a page needs, it gets from its own server.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-]
 LIVE_SECONDS = 300
 SETTLE_MS = 1000  # a browser that has just started has work of its own
 IDLE_SECONDS, MOST_IDLE_SECONDS = 1.5, 60  # what a live page fetches is over when nothing came for so long
@@ -70,7 +60,7 @@ def fresh_browser(playwright: Playwright) -> Iterator[BrowserContext]:
     """A browser with a new profile: its cache is on disk, for one in memory takes no file of 10 MB."""
     with tempfile.TemporaryDirectory(prefix="kv-cache-profile-", ignore_cleanup_errors=True) as profile:
         context = playwright.chromium.launch_persistent_context(
-            profile, executable_path=os.environ.get("KV_CHROMIUM") or None, args=CHROMIUM_FLAGS
+            profile, executable_path=os.environ.get("KV_CHROMIUM") or None, args=ARGUMENTS
         )
         try:
             context.pages[0].wait_for_timeout(SETTLE_MS)

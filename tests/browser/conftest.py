@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from builder.chromium import ARGUMENTS
 from builder.server import Server, make_server
 from playwright.sync_api import Browser, expect, sync_playwright
 
@@ -22,16 +23,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "dist"
-ARGUMENTS = (
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    # No name resolves: a request to a third party could not succeed even by accident.
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-)
 expect.set_options(timeout=15_000)  # a busy machine is no failure
 
 

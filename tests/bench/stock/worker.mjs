@@ -5,7 +5,7 @@ const at = (path) => new URL(path, import.meta.url).href;
 
 try {
   const install = fetch(at('install.json')).then((response) => response.json());
-  const pyodide = await loadPyodide({ env: { PANEL_CDN_ROOT: at('panel/') } }); // styles from here, not from a CDN
+  const pyodide = await loadPyodide();
   await pyodide.loadPackage('micropip');
   const { by_name, addresses } = await install;
   await pyodide.pyimport('micropip').install.callKwargs([...by_name, ...addresses.map(at)], { deps: false });
