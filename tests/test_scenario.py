@@ -372,20 +372,3 @@ def test_the_json_holds_what_the_numbers_depend_on():
 def test_bounds_come_from_the_cache_kinds():
     rule = FIELDS["kv_lora_rank"].rule
     assert (rule.lowest, rule.highest) == bounds(MLA, "kv_lora_rank") == (1, 16_384)
-
-
-# --- the configuration behind a model ---
-
-
-def test_the_published_configuration_is_that_of_the_model_that_was_read():
-    assert Scenario().published == catalogue.entry("deepseek-v3").config
-    imported = Scenario().changed({"config": LLAMA})
-    assert imported.published["num_hidden_layers"] == 32
-    assert Scenario().changed({"layers": HYBRID}).published is None
-
-
-def test_groups_for_replaced_numbers_are_those_of_the_model_as_it_stands():
-    scenario = Scenario().changed({"overrides": "0.0.kv_lora_rank=256"})
-    assert scenario.unreplaced() == catalogue.plan("deepseek-v3")
-    moved = Scenario().changed({"num_layers": 3})
-    assert moved.unreplaced() == moved.plan()

@@ -14,6 +14,7 @@ from calculator.own import pins
 from calculator.packing import packed
 from calculator.scenario import Opened, Scenario, catalogue_shape, open_address
 
+UNSAYABLE = "deepseek-v4-flash"
 LLAMA = json.dumps(catalogue.entry("llama-3.1-8b").config | {"vocab_size": 128_256, "rope_theta": 5e5})
 HYBRID = (
     "15*(3*gated_delta_net(conv_kernel=4,linear_num_key_heads=16,linear_num_value_heads=64,"
@@ -137,3 +138,20 @@ def test_a_version_of_the_other_engine_in_a_link_is_left_out():
     opened = open_address("e=vllm&ev=0.5.13&tp=2")
     assert [problem.field for problem in opened.problems] == ["engine_version"]
     assert opened.scenario == Scenario().changed({"engine": "vllm", "tensor_parallel_size": 2})
+
+
+# --- the configuration behind a model ---
+
+
+def test_the_published_configuration_is_that_of_the_model_that_was_read():
+    assert Scenario().published == catalogue.entry("deepseek-v3").config
+    imported = Scenario().changed({"config": LLAMA})
+    assert imported.published["num_hidden_layers"] == 32
+    assert Scenario().changed({"layers": HYBRID}).published is None
+
+
+def test_groups_for_replaced_numbers_are_those_of_the_model_as_it_stands():
+    scenario = Scenario().changed({"overrides": "0.0.kv_lora_rank=256"})
+    assert scenario.unreplaced() == catalogue.plan("deepseek-v3")
+    moved = Scenario().changed({"num_layers": 3})
+    assert moved.unreplaced() == moved.plan()
