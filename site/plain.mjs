@@ -9,7 +9,7 @@ export async function plain(site, arrivals, step) {
   const wasm = arrivals.open(site.wasm);
   const whole = Promise.all([packages, stdlib.then((part) => part.whole), wasm.then((part) => part.whole)]);
   whole.catch(() => {});
-  const { loadPyodide } = await import(`${site.runtime}pyodide.mjs`);
+  const { loadPyodide } = await arrivals.module(`${site.runtime}pyodide.mjs`);
   const answer = (part, type) => part.then(({ stream }) => new Response(stream, { headers: { 'Content-Type': type } }));
   const started = instead(
     { [site.stdlib.url]: answer(stdlib, 'application/zip'), [site.wasm.url]: answer(wasm, 'application/wasm') },

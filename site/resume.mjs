@@ -5,18 +5,17 @@ import { laidOut, recreate, restore } from './memory.mjs';
 /** Python with `calculator.app.resumable.session` as the build left it. */
 export async function resume(site, arrivals, step) {
   const { snapshot, extensions, script, wasm } = site.resume;
-  const pyodide = import(`${site.runtime}pyodide.mjs`); // first: a browser asks a host for six files at a time
-  pyodide.catch(() => {}); // heard of below
-  arrivals.expect(snapshot, ...extensions, script, wasm);
+  arrivals.expect(snapshot, ...extensions, wasm);
+  // The scripts first: a browser asks a host for six files at a time.
+  const scripts = Promise.all([arrivals.module(`${site.runtime}pyodide.mjs`), arrivals.module(script.url)]);
   // All that is compiled is so while it comes, whatever else there is to wait for.
   const compiled = (part) => WebAssembly.compileStreaming(arrivals.unpacked(part, 'application/wasm'));
-  const createModule = arrivals.unpacked(script, 'text/javascript').then(imported);
   const core = compiled(wasm);
   const kept = arrivals.bytes(snapshot);
   const modules = Promise.all(extensions.map(async (part) => ({ path: part.path, module: await compiled(part) })));
-  const come = Promise.all([core, createModule, kept, modules]);
+  const come = Promise.all([core, kept, modules]);
   come.catch(() => {}); // heard of below
-  const { loadPyodide } = await pyodide;
+  const [{ loadPyodide }, { default: createModule }] = await scripts;
   const nothing = `${site.runtime}nothing.zip`;
   const header = new Uint8Array(snapshot.header);
   // Pyodide would compile what it fetches; this worker gives it what is compiled.
@@ -26,7 +25,7 @@ export async function resume(site, arrivals, step) {
   };
   const started = instead(
     { [`${site.runtime}pyodide.asm.wasm`]: core, [nothing]: Promise.resolve(new Response('')) },
-    async () =>
+    () =>
       loadPyodide({
         indexURL: site.runtime,
         stdLibURL: nothing, // what is imported is in the snapshot
@@ -34,7 +33,7 @@ export async function resume(site, arrivals, step) {
         packageBaseUrl: site.runtime,
         _loadSnapshot: header, // only as long as Pyodide's own; the rest goes where it belongs by itself
         _snapshotDeserializer: recreate,
-        createPyodideModule: laidOut(await createModule, modules, async (...memory) => {
+        createPyodideModule: laidOut(createModule, modules, async (...memory) => {
           const packed = await kept;
           step('start');
           header.set(restore(packed, snapshot, ...memory));
@@ -43,13 +42,4 @@ export async function resume(site, arrivals, step) {
   );
   const [python] = await Promise.race([Promise.all([started, come]), arrivals.broken]);
   return python;
-}
-
-async function imported(response) {
-  const url = URL.createObjectURL(await response.blob());
-  try {
-    return (await import(url)).default;
-  } finally {
-    URL.revokeObjectURL(url);
-  }
 }

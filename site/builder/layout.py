@@ -131,7 +131,7 @@ def _put_snapshot(
                 {"path": path} | packed(f"extension-{at}.wasm", data)
                 for at, (path, data) in enumerate(extensions)
             ],
-            "script": packed("pyodide.asm.mjs", script.quicker(runtime["pyodide.asm.mjs"])),
+            "script": _put(files, "pyodide.asm.mjs", script.quicker(runtime["pyodide.asm.mjs"])),
             "wasm": packed("pyodide.asm.wasm", runtime["pyodide.asm.wasm"]),
         },
         "documents": {

@@ -36,7 +36,7 @@ RESUME = {
     "snapshot": r"snapshot-\w+\.zst",
     "extension module": r"extension-0-\w+\.wasm\.gz",
     "wasm": r"pyodide-\w+\.asm\.wasm\.gz",
-    "script": r"pyodide-\w+\.asm\.mjs\.gz",
+    "script": r"pyodide-\w+\.asm\.mjs",
     "painted charts": r"charts-en-light-\w+\.json",
 }
 PLAIN = {
