@@ -62,6 +62,8 @@ DRAWN = """() => {
   return { curves, bars };
 }"""
 
+WRITTEN = "(data) => Object.keys(data).every((name) => !name.endsWith('_text') || data[name].every(Boolean))"
+
 
 def digits(text: str) -> int:
     """`70,272 B` -> 70272."""
@@ -135,7 +137,8 @@ class CalculatorPage:
         )
 
     def drawn(self) -> dict[str, Any]:
-        """What Bokeh drew: `curves` and `bars`."""
+        """What Bokeh drew: `curves` and `bars`, with the texts that follow when changes pause."""
+        self.frame.wait_for_function(f"() => ({WRITTEN})(({DRAWN})().curves.glyphs[0].data)")
         return self.frame.evaluate(DRAWN)
 
     def line(self, name: str) -> dict[str, float]:

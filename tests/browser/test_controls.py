@@ -5,10 +5,6 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from .calculator_page import CalculatorPage
-from .conftest import watching
-from .watched import origin
-
 COMMON = {
     *("model", "architecture", "num_layers", "tensor_parallel_size", "kv_cache_dtype", "context_tokens"),
     *("num_sequences", "engine", "compare_tokens", "units", "axes", "growth", "language", "theme"),
@@ -294,31 +290,3 @@ def test_changes_sent_together_keep_their_order(live):
     assert live.result()["scenario"]["kv_lora_rank"] == 256
     live.page.evaluate(change, [["num_sequences", "1"], ["kv_lora_rank", "256"], ["latent_width", "576"]])
     assert live.result()["scenario"]["kv_lora_rank"] == 512
-
-
-def test_changes_made_while_loading_are_applied_once_live(browser, site):
-    with watching(browser, origin(site)) as watched:
-        page = CalculatorPage(watched.page)
-        watched.page.goto(site)
-        box = page.box("num_layers")
-        box.focus()
-        watched.page.keyboard.press("Control+A")
-        watched.page.keyboard.type("30")
-        page.slider("tensor_parallel_size").focus()
-        for _ in range(3):
-            watched.page.keyboard.press("ArrowRight")
-        page.box("context_tokens").focus()
-        watched.page.keyboard.press("Control+A")
-        watched.page.keyboard.type("8192")
-        assert page.find("html").get_attribute("data-kv-state") in ("loading", "painted")
-        page.wait_for("live")
-        scenario = page.result()["scenario"]
-        expect(page.box("num_layers")).to_have_value("30")
-        expect(page.box("context_tokens")).to_have_value("8192")
-        expect(page.box("tensor_parallel_size")).to_have_value("8")
-        assert [scenario[name] for name in ("num_layers", "tensor_parallel_size", "context_tokens")] == [
-            30,
-            8,
-            8192,
-        ]
-        assert page.number("per_rank.total_bytes") == 30 * 1_152 * 8_192

@@ -12,7 +12,7 @@ GLM_5_1 = 10_015_200_000  # bytes of 100,000 tokens: golden case of models.json
 DEEPSEEK_V3 = 70_272
 FRAME = """() => {
   const chart = [...Bokeh.index.roots].find(({ el }) => el.parentElement?.id === 'curves');
-  const { left, top, width, height } = chart.child_views[0].frame.bbox;
+  const { left, top, width, height } = chart.frame.bbox;
   const { x, y } = chart.el.getBoundingClientRect();
   return { x: x + left, y: y + top, width, height };
 }"""
@@ -111,3 +111,19 @@ def test_three_sliders_moved_before_live_all_arrive(held, faulty, faults):
     assert scenario["num_layers"] == 60
     assert {field: str(scenario[field]) for field in shown} == shown
     assert held.number("per_rank.bytes_per_token") == 60 * 1_152
+
+
+def test_what_is_typed_before_live_arrives_with_the_rest(held, faulty, faults):
+    held.page.goto(faulty)
+    held.box("num_layers").fill("30")
+    for _ in range(3):
+        held.slider("tensor_parallel_size").press("ArrowRight")
+    held.box("context_tokens").fill("8192")
+    let_go(held, faults)
+    scenario = held.result()["scenario"]
+    expect(held.box("num_layers")).to_have_value("30")
+    expect(held.box("context_tokens")).to_have_value("8192")
+    expect(held.box("tensor_parallel_size")).to_have_value("8")
+    typed = ("num_layers", "tensor_parallel_size", "context_tokens")
+    assert [scenario[name] for name in typed] == [30, 8, 8192]
+    assert held.number("per_rank.total_bytes") == 30 * 1_152 * 8_192
