@@ -24,8 +24,13 @@ let rest = 'status.live'; // what the status says when nothing happens
 const word = (key, values = {}) =>
   site.texts[root.lang][key].replaceAll(/\{(\w+)\}/g, (_, name) => values[name]);
 
+/** What stands there already is not written: the page would be laid out anew. */
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 function reword() {
-  for (const element of document.querySelectorAll('[data-text]')) element.textContent = word(element.dataset.text);
+  for (const element of document.querySelectorAll('[data-text]')) write(element, word(element.dataset.text));
   for (const element of document.querySelectorAll('[data-name]')) element.setAttribute('aria-label', word(element.dataset.name));
   form.reword();
   own.reword();
@@ -34,7 +39,7 @@ function reword() {
 
 function say(key, values = {}) {
   status = { key, values };
-  document.getElementById('status').textContent = word(key, values);
+  write(document.getElementById('status'), word(key, values));
 }
 
 function fill(pieces) {
@@ -70,6 +75,8 @@ function soon(name, milliseconds, act) {
 /** The answer to no address is in the page; the shape of it serves until there is a better one. */
 function open() {
   const first = { ...site.pages[root.lang], theme: root.dataset.theme };
+  // index.html has the pieces in one language, and nobody has touched them.
+  if (root.lang === site.language) for (const [id, html] of Object.entries(first.pieces)) document.getElementById(id).shown = html;
   if (query) present(first);
   else show(first);
   tabs.expect(new URLSearchParams(query).get('tab'));

@@ -38,6 +38,7 @@ def render(template: str, site: Mapping[str, object]) -> str:
     start |= {"worker": f"{site['app']}worker.mjs", "model": App("", SYSTEM).state.scenario.model}
     pages = {language: _page(App("", {**SYSTEM, "language": language})) for language in LANGUAGES}
     data = {
+        "language": SYSTEM["language"],
         "texts": {language: _words(sentences(language)) for language in LANGUAGES},
         "pages": pages,
         "models": _models(),

@@ -48,7 +48,8 @@ async function make(extensions) {
   const py = await start(compiled(extensions), (...found) => (memory = found));
   py.globals.set('modules', text('modules.json'));
   const documents = py.runPython('import json\nfrom calculator.app import resumable\nresumable.prepare(json.loads(modules))');
-  py.runPython('import gc, sys\ndel modules\nsys._clear_internal_caches()\ngc.collect()');
+  // What is kept lives for ever: a collection that looks through it would stop a slider for a quarter of a second.
+  py.runPython('import gc, sys\ndel modules\nsys._clear_internal_caches()\ngc.collect()\ngc.freeze()');
   blank(py._module);
   const dictionary = py.runPython('from panel.io import pyodide as held\nheld._dict_converter');
   const get = py._module.__hiwire_get;      // a freed slot reads as undefined; the snapshot wants null

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 from .calculator_page import CalculatorPage
 from .conftest import watching
 from .faults import SLICES
+from .inspected import Inspected
 from .watched import origin
 
 GLM_5_1 = 10_015_200_000  # bytes of 100,000 tokens: golden case of models.json
@@ -127,3 +128,11 @@ def test_what_is_typed_before_live_arrives_with_the_rest(held, faulty, faults):
     typed = ("num_layers", "tensor_parallel_size", "context_tokens")
     assert [scenario[name] for name in typed] == [30, 8, 8192]
     assert held.number("per_rank.total_bytes") == 30 * 1_152 * 8_192
+
+
+def test_no_collection_of_garbage_looks_through_what_was_kept(fresh, site):
+    inspected = Inspected(fresh.page)
+    fresh.open(site)
+    kept = inspected.python("__import__('gc').get_freeze_count()")
+    looked_through = inspected.python("len(__import__('gc').get_objects())")
+    assert kept > 10 * looked_through
