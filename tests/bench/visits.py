@@ -41,6 +41,14 @@ AWAIT_END = """(seconds) => new Promise((resolve, reject) => {
   look();
 })"""
 
+# A service worker that is still copying files would slow the next visit.
+AWAIT_COPIES = """async (seconds) => {
+  if (!(await navigator.serviceWorker.getRegistration())) return;
+  const late = new Error(`the service worker has not all its files after ${seconds} s`);
+  const end = new Promise((_, reject) => setTimeout(() => reject(late), 1000 * seconds));
+  await Promise.race([navigator.serviceWorker.ready, end]);
+}"""
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -103,6 +111,7 @@ def visit(context: BrowserContext, flow: Flow, row: str, slowdown: int = 1) -> d
     page.wait_for_timeout(IDLE_SECONDS * 1e3)
     while traffic.silent_seconds() < IDLE_SECONDS and time.monotonic() < deadline:
         page.wait_for_timeout(100)
+    page.evaluate(AWAIT_COPIES, MOST_IDLE_SECONDS)
     page.close()
     return times | {
         "charts_bytes": traffic.count(until_ms=painted, but=flow.not_for_charts),
