@@ -102,13 +102,23 @@ async function digest(data) {
   return Array.from(sum, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Run `act` while requests for some addresses get these answers: Pyodide fetches its WebAssembly by itself. */
+/** Run `act` while requests for some addresses get these answers: Pyodide fetches its WebAssembly by itself. Where that
+ * cannot be instantiated, as in too little memory, Pyodide would wait for ever. */
 export async function instead(answers, act) {
-  const fetchPlainly = self.fetch;
-  self.fetch = (request, ...rest) => answers[String(request?.url ?? request)] ?? fetchPlainly(request, ...rest);
+  const { fetch } = self;
+  const { instantiateStreaming } = WebAssembly;
   try {
-    return await act();
+    return await new Promise((resolve, reject) => {
+      self.fetch = (request, ...rest) => answers[String(request?.url ?? request)] ?? fetch(request, ...rest);
+      WebAssembly.instantiateStreaming = (...source) => {
+        const made = instantiateStreaming(...source);
+        made.catch(reject);
+        return made;
+      };
+      act().then(resolve, reject);
+    });
   } finally {
-    self.fetch = fetchPlainly;
+    Object.assign(self, { fetch });
+    Object.assign(WebAssembly, { instantiateStreaming });
   }
 }

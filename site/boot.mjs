@@ -84,7 +84,9 @@ function open() {
 
 /** The answer to the name of a model was written by the build; Python's comes later, and is the same. */
 async function preset() {
-  const response = await answer?.catch(() => undefined);
+  missing = answer?.url;
+  const response = await answer?.response.catch(() => undefined);
+  missing = undefined;
   if (!response?.ok) return;
   const { pieces, form, summary } = await response.json();
   if (root.dataset.kvAnswer !== 'waiting') return;
@@ -99,11 +101,21 @@ async function paint() {
   await preset();
   if (!built) return;
   const asked = built.response ?? fetch(built.url);
+  missing = built.url;
   built.response = undefined; // whoever tries again asks again
   const response = await asked;
   if (!response.ok) throw new Error(`${built.url}: HTTP ${response.status}`);
-  await charts.paint(await response.json());
+  const document = await response.json();
+  await library();
+  if (superseded) return;
+  await charts.paint(document);
   if (!root.dataset.kvAnswer) painted();
+}
+
+async function library() {
+  missing = 'bokeh.min.js';
+  await charts.library();
+  missing = undefined;
 }
 
 function painted() {
@@ -188,7 +200,7 @@ const hear = {
     say(`status.${step}`, { loaded: million(loaded), total: million(total) });
   },
   painted({ document }) {
-    opened = charts.paint(JSON.parse(document));
+    opened = library().then(() => charts.paint(JSON.parse(document)));
     return opened;
   },
   async patch({ patch }) {
@@ -203,8 +215,8 @@ const hear = {
     performance.clearMarks('kv-updated'); // a browser keeps every mark
     performance.mark('kv-updated');
   },
-  async live() {
-    await opened;
+  ready: () => opened,
+  live() {
     if (!performance.getEntriesByName('kv-painted').length) painted();
     root.dataset.kvState = 'live';
     performance.mark('kv-live');
@@ -213,6 +225,7 @@ const hear = {
   },
   fallback({ reason }) {
     console.warn(reason);
+    superseded = true;
     root.dataset.kvState = 'fallback';
     say('status.fallback', { reason });
   },
@@ -228,17 +241,20 @@ const hear = {
   },
 };
 
-const python = new Python(built ? ['resume', 'plain'] : ['plain'], window.kvStart, () => query, hear);
+const python = new Python(built ? ['resume', 'plain'] : ['plain'], window.kvStart, () => query, () => missing, hear);
 let opened; // the charts are painted
+let superseded; // Python comes with charts of its own
+let missing; // the file that they wait for
 let drawing; // the frame in which Bokeh draws what it was last told
 
 function start() {
   root.dataset.kvState = 'loading';
   document.getElementById('retry').hidden = true;
   say('status.loading');
+  superseded = false;
   python.start();
   opened = paint();
-  opened.catch((error) => python.fail({ reason: error.message }));
+  opened.catch((error) => superseded || python.fail({ reason: error.message }));
 }
 
 form.listen(change, (field) => python.ahead(field), word);
@@ -262,10 +278,14 @@ shortcuts.listen({
   ...Object.fromEntries(tabs.names().map((name, at) => [String(at + 1), () => tabs.open(name)])),
 });
 document.getElementById('copy').addEventListener('click', copyLink);
-document.getElementById('retry').addEventListener('click', start);
+document.getElementById('retry').addEventListener('click', () => {
+  charts.forget();
+  start();
+});
 document.getElementById('reload').addEventListener('click', () => location.reload());
 if (address.workerless) import('./offline.mjs').then((offline) => offline.leave()).catch(console.info);
 dark.addEventListener('change', () => change('theme', document.getElementById('box-theme').value));
+document.getElementById('unscripted').remove();
 reword();
 open();
 start();

@@ -4,7 +4,6 @@ let drawn;
 
 /** Draw the document; `roots` says which root stands in which element. */
 export async function paint({ documents, items, roots }) {
-  await bokeh();
   for (const view of views) view.remove();
   items[0].roots = Object.fromEntries(Object.entries(roots).map(([element, root]) => [root, element]));
   items[0].root_ids = Object.values(roots);
@@ -42,18 +41,23 @@ export function patch(patch) {
   drawn.apply_json_patch(patch);
 }
 
-/** Wait for bokeh.min.js, which loads beside everything else; ask for it again if it did not come. */
-function bokeh() {
+/** Give up waiting for bokeh.min.js, which is asked for again next time. */
+export function forget() {
+  document.getElementById('bokeh').dataset.failed = '';
+}
+
+/** Wait for bokeh.min.js, which loads beside everything else; ask for it again if it did not come (first-paint.js). */
+export async function library() {
+  if (window.Bokeh) return;
   let script = document.getElementById('bokeh');
-  return new Promise((resolve, reject) => {
-    if (window.Bokeh) resolve();
-    // The load event of the page waits for the script.
-    else if (document.readyState === 'complete') {
-      const again = document.createElement('script');
-      Object.assign(again, { id: script.id, src: script.src });
-      script.replaceWith(again);
-      script = again;
-    }
+  if ('failed' in script.dataset) {
+    const again = document.createElement('script');
+    // By another name: a browser would wait for the request that it has open.
+    Object.assign(again, { id: script.id, src: script.src.replace(/\?.*|$/, `?${performance.now()}`) });
+    script.replaceWith(again);
+    script = again;
+  }
+  await new Promise((resolve, reject) => {
     script.addEventListener('load', resolve);
     script.addEventListener('error', () => reject(new Error(`${script.src} did not load`)));
   });

@@ -2,6 +2,8 @@
 // another answer than the one that is in the page; and Python, which needs the longest, is told to start.
 {
   const root = document.documentElement;
+  // A script may fail before anybody waits for it.
+  document.addEventListener('error', ({ target }) => (target.dataset.failed = ''), true);
   const dark = matchMedia('(prefers-color-scheme: dark)');
   const system = () => ({
     language: navigator.language.startsWith('zh') ? 'zh' : 'en',
@@ -17,6 +19,11 @@
   const { answers, documents, model, ...python } = JSON.parse(document.getElementById('start').textContent);
   const named = asked.get('m') ?? model;
   const ownNumbers = [...asked.keys()].some((key) => !['v', 'm', 'lang', 'theme', 'tab', 'sw'].includes(key));
+  const ask = (url) => {
+    const response = fetch(url);
+    response.catch(() => {}); // boot.mjs tells
+    return { url, response };
+  };
   let answer;
   if (named === model && !ownNumbers) {
     // Nothing is drawn before the answer has arrived (see "expect"), so the first frame shows it.
@@ -24,14 +31,12 @@
   } else {
     root.dataset.kvAnswer = 'waiting'; // never a flash of numbers that the link does not mean
     // The build has written the answer of every model of the catalogue.
-    if (!ownNumbers && /^[\w.-]+$/.test(named)) answer = fetch(`${answers}${named}-${shown.language}.json`);
-    answer?.catch(() => {}); // boot.mjs waits for Python, then
+    if (!ownNumbers && /^[\w.-]+$/.test(named)) answer = ask(`${answers}${named}-${shown.language}.json`);
   }
 
   // The charts as the build has them: asked for before the files of Python, which are a hundred times as long.
   const url = documents?.[`${shown.language}-${shown.theme}`];
-  const charts = url && { url, response: fetch(url) };
-  charts?.response.catch(() => {}); // boot.mjs tells
+  const charts = url && ask(url);
 
   /** A worker that is starting: `{ worker, heard }`, where `heard` keeps what it says until somebody listens. */
   const begin = (start) => {

@@ -6,10 +6,11 @@ const RESTARTS = 3; // of a Python that was live, before it is left alone
 
 export class Python {
   /** `rungs` are the ways to start; `begin(start)` makes a worker (first-paint.js), `first` is one that it has made
-   * already. `address()` says what the page is at, `system()` which language and theme the browser prefers. `hear` has
-   * a function for each message of the worker, and `fallback`, `restart` and `failed`, which get a reason. */
-  constructor(rungs, { begin, first, system }, address, hear) {
-    Object.assign(this, { rungs, begin, first, system, address, hear });
+   * already. `address()` says what the page is at, `missing()` which file its charts wait for, if any, `system()` which
+   * language and theme the browser prefers. `hear` has a function for each message of the worker, and for `ready`, which
+   * waits for the charts, `fallback`, `restart` and `failed`, which get a reason. */
+  constructor(rungs, { begin, first, system }, address, missing, hear) {
+    Object.assign(this, { rungs, begin, first, system, address, missing, hear });
     this.waiting = new Map(); // field -> text, in the order of the last change of each
     this.sent = new Map(); // the changes that are with Python
     this.asked = new Map(); // id -> resolvers of result()
@@ -79,7 +80,12 @@ export class Python {
       this.asked.delete(content.id);
     }
     if (type === 'state') this.sent = new Map();
-    if (type === 'live') this.live = this.wasLive = true;
+    if (type === 'live') {
+      const { worker } = this;
+      await this.hear.ready();
+      if (worker !== this.worker) return;
+      this.live = this.wasLive = true;
+    }
     if (type === 'live' || type === 'result' || (type === 'state' && this.live)) this.busy = false;
     this.watch();
     this.send(); // Python goes on while the page draws
@@ -107,6 +113,7 @@ export class Python {
     let last = Promise.resolve();
     const hear = (message) => {
       last = last.then(() => worker === this.worker && this.handle(message)).catch((error) => {
+        if (worker !== this.worker) return;
         console.error(error);
         this.fail({ reason: error.message });
       });
@@ -119,8 +126,12 @@ export class Python {
   /** Give up a start or an answer that says nothing for too long, with the name of what it was at. */
   watch() {
     clearTimeout(this.watchdog);
-    const reason = `${this.step}: no word for ${PATIENCE / 1000} s`;
-    if (this.busy) this.watchdog = setTimeout(() => (this.live ? this.revive(reason) : this.fail({ reason })), PATIENCE);
+    if (!this.busy) return;
+    this.watchdog = setTimeout(() => {
+      const reason = `${this.missing() ?? this.step}: no word for ${PATIENCE / 1000} s`;
+      if (this.live) this.revive(reason);
+      else this.fail({ reason });
+    }, PATIENCE);
   }
 
   /** Where browsers have locks, one that the worker holds tells at once when the worker ends. */

@@ -4,7 +4,7 @@ import { plain } from './plain.mjs';
 import { resume } from './resume.mjs';
 
 const PAUSE = 60; // milliseconds without a change
-let session, pause;
+let session, pause, refused;
 
 const say = (type, content = {}) => self.postMessage({ type, ...content });
 
@@ -13,7 +13,7 @@ self.onmessage = async ({ data: message }) => {
     await answers[message.type](message);
   } catch (error) {
     const lines = String(error.message ?? error).trim().split('\n');
-    say('error', { during: message.type, reason: lines.at(-1), detail: lines.join('\n') });
+    say('error', { during: message.type, reason: refused ?? lines.at(-1), detail: lines.join('\n') });
   }
 };
 
@@ -67,6 +67,19 @@ function tellCharts(session) {
   const patch = session.patch();
   if (patch) say('patch', { patch });
 }
+
+/** Python says many things when it gets no memory, and seldom that. */
+const { grow } = WebAssembly.Memory.prototype;
+WebAssembly.Memory.prototype.grow = function (pages) {
+  try {
+    const before = grow.call(this, pages);
+    refused = undefined;
+    return before;
+  } catch (error) {
+    refused = `${this.buffer.byteLength + pages * 65536} bytes of memory were refused: ${error.message}`;
+    throw error;
+  }
+};
 
 // ---- the ways to start -----------------------------------------------------------------------------------------------
 

@@ -53,6 +53,8 @@ def render(template: str, site: Mapping[str, object]) -> str:
             start=_inline_json(start),
             data=_inline_json(data),
             t=lambda key: text("en", key),
+            text=text,
+            languages=LANGUAGES,
             groups=GROUPS,
             tabs=TABS,
             shortcuts=SHORTCUTS,

@@ -1,9 +1,11 @@
 """The ladder of starts: each way is broken by its files or its worker, never by the page's own code."""
 
+import os
 import re
 from pathlib import Path
 
 import pytest
+from builder.chromium import ARGUMENTS
 from playwright.sync_api import Error, expect
 
 from .calculator_page import CalculatorPage
@@ -45,6 +47,7 @@ PLAIN = {
     "standard library": r"stdlib\.zip",
 }
 BOTH = {"pyodide": r"pyodide\.mjs", "worker": r"worker\.mjs"}
+BOKEH = r"bokeh\.min\.js"
 NOWHERE = Path("/nonexistent/file")
 
 
@@ -160,13 +163,86 @@ def test_retry_starts_once_the_file_is_back_and_keeps_what_was_typed(page, fault
 
 
 def test_a_missing_chart_library_is_named_and_asked_for_again(page, faulty, faults):
-    faults.replaced[r"bokeh\.min\.js"] = NOWHERE
+    faults.replaced[BOKEH] = NOWHERE
     page.page.goto(faulty)
-    fails(page, r"bokeh\.min\.js")
+    fails(page, BOKEH)
     faults.replaced.clear()
     page.find("#retry").click()
     page.wait_for("live")
     assert page.drawn()["bars"]["glyphs"]
+
+
+@pytest.mark.parametrize("lost", [r"boot\.mjs", r"first-paint\.js"])
+def test_a_page_without_its_scripts_says_so_after_a_while(page, faulty, faults, lost):
+    faults.replaced[lost] = NOWHERE
+    page.page.goto(faulty)
+    notice = page.find("#unscripted")
+    expect(notice).to_be_hidden()
+    page.page.evaluate("() => document.getAnimations().forEach((animation) => animation.finish())")
+    expect(notice).to_be_visible()
+    expect(notice).to_contain_text("scripts of this page have not come")
+    faults.replaced.clear()
+    notice.get_by_role("link", name="Reload").click()
+    page.wait_for("live")
+    expect(notice).to_have_count(0)
+
+
+def minutes_pass(page, name):
+    """The page's clock goes on by minutes until the page waits no longer for this file, and says so."""
+    with page.page.expect_console_message(lambda told: "no word" in told.text) as told:
+        until(page, "fallback")
+    assert re.search(f"{name}.*: no word for 60 s", told.value.text)
+
+
+def until(page, state):
+    for _ in range(120):
+        page.page.clock.fast_forward(60_000)
+        page.page.wait_for_timeout(500)
+        if page.find("html").get_attribute("data-kv-state") == state:
+            return
+    raise AssertionError(page.find("#status").text_content())
+
+
+@pytest.mark.parametrize("part", ["snapshot", "painted charts"])
+def test_a_file_that_never_ends_is_named_after_a_minute(page, faulty, faults, part):
+    page.page.clock.install()
+    faults.slowed = RESUME[part]
+    page.page.goto(faulty)
+    expect(page.find("#status")).to_contain_text("MB")
+    if part == "snapshot":
+        page.wait_for("painted")
+    minutes_pass(page, RESUME[part])
+    falls_back(page)
+    faults.allowed.release(SLICES)
+
+
+def test_a_chart_library_that_never_ends_is_named_after_two_minutes(page, faulty, faults):
+    page.page.clock.install()
+    faults.slowed = BOKEH
+    with page.page.context.expect_event("requestfinished", lambda one: re.search("/charts-", one.url)):
+        page.page.goto(faulty, wait_until="commit")
+    minutes_pass(page, BOKEH)
+    until(page, "error")
+    fails(page, f"{BOKEH}: no word for 60 s")
+    faults.slowed = ""
+    page.find("#retry").click()
+    page.wait_for("live")
+    assert page.drawn()["bars"]["glyphs"]
+    faults.allowed.release(2 * SLICES)
+
+
+@pytest.mark.parametrize("megabytes", [25, 38])  # less than Python begins with, and less than it grows to
+def test_a_browser_that_refuses_memory_is_told_about(browser, site, megabytes):
+    """V8 itself gives WebAssembly no more than this."""
+    mean = browser.browser_type.launch(
+        executable_path=os.environ.get("KV_CHROMIUM") or None,
+        args=[*ARGUMENTS, f"--js-flags=--wasm-max-mem-pages={megabytes * 16}"],
+    )
+    with mean, watching(mean, origin(site)) as watched:
+        watched.announce(".")
+        page = CalculatorPage(watched.page)
+        watched.page.goto(site)
+        fails(page, "emory")
 
 
 def test_a_result_asked_for_after_a_failure_is_refused(page, faulty, faults):
