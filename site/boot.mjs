@@ -56,14 +56,6 @@ function describe(summary) {
   soon('live', 800, () => (document.getElementById('live').textContent = summary.live));
 }
 
-const UNSEEN = 100; // ms: a page that nobody sees has no frames
-
-/** The next frame. */
-const frame = () => new Promise((resolve) => {
-  requestAnimationFrame(resolve);
-  setTimeout(resolve, UNSEEN);
-});
-
 const timers = {};
 function soon(name, milliseconds, act) {
   clearTimeout(timers[name]);
@@ -205,12 +197,9 @@ const hear = {
   },
   async patch({ patch }) {
     await opened;
-    charts.patch(JSON.parse(patch));
-    const shown = (drawing = frame());
-    shown.then(() => drawing === shown && (drawing = undefined));
+    await charts.patch(JSON.parse(patch));
   },
-  async state({ page }) {
-    await (drawing ?? frame()); // charts and words are drawn together, and laid out once
+  state({ page }) {
     show(JSON.parse(page));
     performance.clearMarks('kv-updated'); // a browser keeps every mark
     performance.mark('kv-updated');
@@ -245,7 +234,6 @@ const python = new Python(built ? ['resume', 'plain'] : ['plain'], window.kvStar
 let opened; // the charts are painted
 let superseded; // Python comes with charts of its own
 let missing; // the file that they wait for
-let drawing; // the frame in which Bokeh draws what it was last told
 
 function start() {
   root.dataset.kvState = 'loading';

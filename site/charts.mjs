@@ -1,6 +1,8 @@
 // The two charts: a Bokeh document that Python owns. The page draws it and applies Python's patches to it.
 let views = [];
 let drawn;
+let patching = false;
+const unpainted = new Set(); // figures that a patch has changed
 
 /** Draw the document; `roots` says which root stands in which element. */
 export async function paint({ documents, items, roots }) {
@@ -10,6 +12,7 @@ export async function paint({ documents, items, roots }) {
   const [manager] = await Bokeh.embed.embed_items(documents, items);
   views = [...manager.roots];
   drawn = views[0].model.document;
+  for (const view of views) paintAtOnce(view);
   for (const element of Object.keys(roots)) passOver(document.getElementById(element));
 }
 
@@ -36,9 +39,23 @@ function passOver(element) {
   }
 }
 
-/** Apply one patch of Python's to the drawn document. */
-export function patch(patch) {
-  drawn.apply_json_patch(patch);
+/** Apply one patch of Python's to the drawn document, and paint what it has changed: Bokeh itself would do so a frame
+ * later, or two. */
+export async function patch(patch) {
+  patching = true;
+  try {
+    drawn.apply_json_patch(patch);
+    await new Promise((resolve) => setTimeout(resolve)); // glyphs take new data in promises
+  } finally {
+    patching = false;
+  }
+  for (const view of unpainted) view.repaint();
+  unpainted.clear();
+}
+
+function paintAtOnce(view) {
+  const later = view.throttled_paint;
+  view.throttled_paint = () => (patching ? Promise.resolve(unpainted.add(view)) : later());
 }
 
 /** Give up waiting for bokeh.min.js, which is asked for again next time. */
