@@ -1,5 +1,6 @@
 // The page: reads the address, starts the worker, shows what it answers, writes the address back.
 import * as address from './address.mjs';
+import * as bokeh from './bokeh.mjs';
 import * as charts from './charts.mjs';
 import * as compare from './compare.mjs';
 import { copy } from './copy.mjs';
@@ -106,7 +107,7 @@ async function paint() {
 
 async function library() {
   missing = 'bokeh.min.js';
-  await charts.library();
+  await bokeh.arrived();
   missing = undefined;
 }
 
@@ -267,7 +268,7 @@ shortcuts.listen({
 });
 document.getElementById('copy').addEventListener('click', copyLink);
 document.getElementById('retry').addEventListener('click', () => {
-  charts.forget();
+  bokeh.forget();
   start();
 });
 document.getElementById('reload').addEventListener('click', () => location.reload());

@@ -57,25 +57,3 @@ function paintAtOnce(view) {
   const later = view.throttled_paint;
   view.throttled_paint = () => (patching ? Promise.resolve(unpainted.add(view)) : later());
 }
-
-/** Give up waiting for bokeh.min.js, which is asked for again next time. */
-export function forget() {
-  document.getElementById('bokeh').dataset.failed = '';
-}
-
-/** Wait for bokeh.min.js, which loads beside everything else; ask for it again if it did not come (first-paint.js). */
-export async function library() {
-  if (window.Bokeh) return;
-  let script = document.getElementById('bokeh');
-  if ('failed' in script.dataset) {
-    const again = document.createElement('script');
-    // By another name: a browser would wait for the request that it has open.
-    Object.assign(again, { id: script.id, src: script.src.replace(/\?.*|$/, `?${performance.now()}`) });
-    script.replaceWith(again);
-    script = again;
-  }
-  await new Promise((resolve, reject) => {
-    script.addEventListener('load', resolve);
-    script.addEventListener('error', () => reject(new Error(`${script.src} did not load`)));
-  });
-}

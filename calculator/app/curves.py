@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from html import escape
 
 import panel as pn
-from bokeh.core.properties import value
+from bokeh.core.properties import field, value
 from bokeh.model import Model
 from bokeh.models import Axis, ColumnDataSource, FixedTicker, HoverTool, LinearAxis, Range1d
 from bokeh.plotting import figure
@@ -52,8 +52,7 @@ class Curves(pn.viewable.Viewer):
         self.points = ColumnDataSource()
         # The direct labels: an axis takes just the room that they need.
         self.names = LinearAxis(ticker=FixedTicker())
-        self.bends = ColumnDataSource()
-        self.chosen = ColumnDataSource()
+        self.marks = ColumnDataSource()  # where a growth stops; the last one is the chosen context
         self.hover = HoverTool(mode="vline", point_policy="follow_mouse")
         self.figure = figure(
             height=HEIGHT,
@@ -73,17 +72,15 @@ class Curves(pn.viewable.Viewer):
             for name in LINES
         }
         self.hover.renderers = [self.lines["total"]]
-        self.bend = self.figure.segment("x", 0, "x", "top", source=self.bends, line_dash="dotted")
-        self.drop = self.figure.segment("x", 0, "x", "y", source=self.chosen, line_dash="dotted")
-        self.dot = self.figure.scatter("x", "y", source=self.chosen, size=9)
-        beside = {"text_align": "align", "x_offset": "beside"}
-        self.words = [
-            self.figure.text("x", "top", text="text", source=self.bends, text_baseline="top", **beside),
-            self.figure.text("x", "y", text="amount", source=self.chosen, y_offset=-6, **beside),
-        ]
+        dotted = {"line_color": "colour", "line_dash": "dotted"}
+        self.drops = self.figure.segment("x", 0, "x", "top", source=self.marks, **dotted)
+        self.dot = self.figure.scatter("x", "top", size="size", source=self.marks)
+        aligned = {"text_align": "align", "text_baseline": field("baseline")}
+        shifted = {"x_offset": "beside", "y_offset": "above"}
+        self.words = self.figure.text("x", "top", text="text", source=self.marks, **aligned, **shifted)
         self.annotate()
         self.paint()
-        state.param.watch(self.place, ["answer", "language"])
+        state.param.watch(self.place, ["answer", "language", "theme"])
         state.param.watch(self.paint, ["theme"])
 
     def place(self, *_: object) -> None:
@@ -111,22 +108,23 @@ class Curves(pn.viewable.Viewer):
         }
         replace(self.points, columns)
         shown = [bound for bound in bounds if bound <= tokens[-1]]
-        bends: dict[str, list[object]] = {
-            "x": [across.place(bound) for bound in shown],
-            "top": [1.05] * len(shown),
-            "text": [text(language, "chart.bend", tokens=bound) for bound in shown],
-            **_beside([across.place(bound) < 0.5 for bound in shown]),
+        chosen = parts[tokens.index(scenario.context_tokens)].total
+        places = [across.place(count) for count in (*shown, scenario.context_tokens)]
+        # Words stand on the side that has room: left of the dot, as the line rises.
+        right = [*(at < 0.5 for at in places[:-1]), places[-1] < 0.3]
+        theme, bends = THEMES[self.state.theme], len(shown)
+        marks: dict[str, list[object]] = {
+            "x": [*places],
+            "top": [*[1.05] * bends, up.place(chosen)],
+            "text": [*(text(language, "chart.bend", tokens=bound) for bound in shown), write(chosen)],
+            "align": ["left" if one else "right" for one in right],
+            "beside": [6 if one else -6 for one in right],
+            "baseline": [*["top"] * bends, "bottom"],
+            "above": [*[0] * bends, -6],
+            "size": [*[0] * bends, 9],
+            "colour": [*[theme.bounded] * bends, theme.muted],
         }
-        replace(self.bends, bends)
-        chosen = parts[tokens.index(scenario.context_tokens)]
-        at = across.place(scenario.context_tokens)
-        dot: dict[str, list[object]] = {
-            "x": [at],
-            "y": [up.place(chosen.total)],
-            "amount": [write(chosen.total)],
-            **_beside([at < 0.3]),  # the line rises: it leaves room on its left
-        }
-        replace(self.chosen, dot)
+        replace(self.marks, marks)
         ends = _apart({name: up.place(getattr(parts[-1], name)) for name in present})
         _write(self.names, {height: text(language, f"growth.{name}") for name, height in ends.items()})
         _write(self.figure.xaxis[0], {across.place(tick): count_text(tick) for tick in across.ticks})
@@ -146,11 +144,8 @@ class Curves(pn.viewable.Viewer):
         theme = THEMES[self.state.theme]
         for name, line in self.lines.items():
             line.glyph.line_color = theme.ink if name == "total" else getattr(theme, name)
-        self.bend.glyph.line_color = theme.bounded
         self.dot.glyph.update(fill_color=theme.ink, line_color=theme.card)
-        self.drop.glyph.line_color = theme.muted
-        for words in self.words:
-            words.glyph.update(text_color=theme.ink, text_font_size="12px", text_font=value(FONT))
+        self.words.glyph.update(text_color=theme.ink, text_font_size="12px", text_font=value(FONT))
         paint(self.figure, theme)
         self.names.update(major_label_text_color=theme.ink, axis_line_color=None, major_tick_line_color=None)
 
@@ -169,14 +164,6 @@ def _apart(ends: dict[str, float]) -> dict[str, float]:
         placed[at] = min(placed[at], ceiling)
         ceiling = placed[at] - LABEL_GAP
     return dict(zip(names, placed, strict=True))
-
-
-def _beside(right: list[bool]) -> dict[str, list[object]]:
-    """Columns that put words to the right or the left of where they belong, whichever has room."""
-    return {
-        "align": ["left" if one else "right" for one in right],
-        "beside": [6 if one else -6 for one in right],
-    }
 
 
 def _write(drawn: Axis, labels: dict[float, str]) -> None:

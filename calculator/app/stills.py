@@ -11,7 +11,8 @@ def curves(chart: Curves) -> str:
     """The curves; what the labels say and where they stand is read off the figure."""
     across, up = chart.figure.x_range.end, chart.figure.y_range.end
     points = chart.points.data
-    (at,), (height,), (amount,) = (chart.chosen.data[name] for name in ("x", "y", "amount"))
+    marks = [chart.marks.data[name] for name in ("x", "top", "text")]
+    *bends, (at, height, amount) = zip(*marks, strict=True)
     lines = []
     for name in LINES:
         if f"{name}_text" in points:
@@ -22,10 +23,7 @@ def curves(chart: Curves) -> str:
         "across": _ticks(chart.figure.xaxis[0], across),
         "up": _ticks(chart.figure.yaxis[0], up),
         "names": _ticks(chart.names, up),
-        "bends": [
-            (round(x / across, 4), word)
-            for x, word in zip(chart.bends.data["x"], chart.bends.data["text"], strict=True)
-        ],
+        "bends": [(round(x / across, 4), word) for x, _, word in bends],
         "chosen": (round(at / across, 4), round(height / up, 4)),
         "amount": amount,
         "label": chart.figure.xaxis[0].axis_label,
@@ -37,7 +35,8 @@ def bars(chart: Bars) -> str:
     """The bars."""
     longest = chart.figure.x_range.end
     first, last = chart.figure.y_range.end, chart.figure.y_range.start
-    rows = chart.rows.data
+    rows, parts = chart.rows.data, chart.parts.data
+    lengths = [end - start for start, end in zip(parts["left"], parts["right"], strict=True)]
     still = {
         "height": chart.figure.height,
         "rows": [
@@ -45,9 +44,7 @@ def bars(chart: Bars) -> str:
                 "name": rows["name"][row],
                 "amount": rows["amount"][row],
                 "top": (rows["name_y"][row] - first) / (last - first),
-                "parts": [
-                    (part, (rows[f"{part}_to"][row] - rows[f"{part}_from"][row]) / longest) for part in PARTS
-                ],
+                "parts": [(part, lengths[len(PARTS) * row + at] / longest) for at, part in enumerate(PARTS)],
             }
             for row in range(len(rows["y"]))
         ],

@@ -44,7 +44,7 @@ def test_the_figures_of_the_article_are_on_the_bars():
 def test_no_bars_are_drawn_where_no_model_can_be():
     bars = drawn()
     bars.state.compared = []
-    assert all(len(column) == 0 for column in bars.rows.data.values())
+    assert all(len(column) == 0 for source in (bars.rows, bars.parts) for column in source.data.values())
 
 
 @every_change
@@ -63,22 +63,20 @@ def test_bars_are_sorted_and_as_long_as_their_bytes(changes):
 @every_change
 def test_the_parts_of_a_bar_follow_each_other_and_add_up(changes):
     bars = drawn(**changes)
-    rows = bars.rows.data
+    rows, parts = bars.rows.data, bars.parts.data
     compared = [one for one in comparison(bars.state.scenario) if one.parts]
     longest = compared[-1].parts.total
+    edges = zip(parts["left"], parts["right"], strict=True)
     for row, bar in enumerate(compared):
         edge = 0
-        for part in PARTS:
-            assert rows[f"{part}_from"][row] == edge
-            edge = rows[f"{part}_to"][row]
-            length = getattr(bar.parts, part) / longest
-            assert edge - rows[f"{part}_from"][row] == pytest.approx(length, abs=1e-12)
+        for part, (left, right) in zip(PARTS, edges, strict=False):
+            assert left == edge
+            assert right - left == pytest.approx(getattr(bar.parts, part) / longest, abs=1e-12)
+            edge = right
         assert edge == rows["end"][row]
-
-
-def test_each_part_is_drawn_from_its_own_edges():
-    for part, renderer in drawn().bars.items():
-        assert (renderer.glyph.left, renderer.glyph.right) == (f"{part}_from", f"{part}_to")
+    assert not list(edges)
+    for name in ("y", "name", "exact"):
+        assert parts[name] == [one for one in rows[name] for _ in PARTS]
 
 
 @pytest.mark.parametrize("units", ["GiB", "GB"])
@@ -104,13 +102,13 @@ def test_the_hover_follows_the_language(language):
 @pytest.mark.parametrize("name", THEMES)
 def test_the_theme_colours_bars_and_words(name):
     bars, theme = drawn(theme=name), THEMES[name]
-    for part, renderer in bars.bars.items():
-        assert renderer.glyph.fill_color == getattr(theme, part)
-        assert renderer.glyph.hatch_color == theme.card
+    assert bars.bars.glyph.hatch_color == theme.card
+    assert bars.parts.data["colour"][: len(PARTS)] == [getattr(theme, part) for part in PARTS]
+    assert set(bars.parts.data["colour"]) == {getattr(theme, part) for part in PARTS}
     assert {words.glyph.text_color for words in bars.words} == {theme.ink}
 
 
 def test_the_parts_differ_by_more_than_colour():
-    hatches = [renderer.glyph.hatch_pattern for renderer in drawn().bars.values()]
+    hatches = drawn().parts.data["hatch"]
+    assert hatches[: len(PARTS)] == [HATCHES[part] for part in PARTS]
     assert len(set(hatches)) == len(PARTS)
-    assert set(HATCHES) == set(PARTS)

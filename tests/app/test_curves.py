@@ -79,25 +79,33 @@ def test_the_drawn_points_are_the_estimate(changes, axes):
         assert back == pytest.approx(count, rel=1e-6)
 
 
+def marked(chart, *names):
+    """What stands at each mark; the last one is the chosen context."""
+    columns = [chart.marks.data[name] for name in names]
+    return list(columns[0]) if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
 @every_axes
 @every_model
 def test_the_dot_and_the_bends_stand_on_the_lines(changes, axes):
     chart = drawn(axes, **changes)
     answer, data = chart.state.answer, chart.points.data
-    dot = (chart.chosen.data["x"][0], chart.chosen.data["y"][0])
+    *bends, dot = marked(chart, "x", "top")
     assert dot in list(zip(data["x"], data["total"], strict=True))
-    assert set(chart.bends.data["x"]) <= set(data["x"])
+    assert marked(chart, "size")[-1] > max(marked(chart, "size")[:-1], default=0) == 0
+    assert {x for x, _ in bends} <= set(data["x"])
     bounds = [bound for bound in answer.rank.bounds() if bound <= max(2**20, answer.scenario.context_tokens)]
-    assert chart.bends.data["text"] == [text("en", "chart.bend", tokens=bound) for bound in bounds]
+    assert marked(chart, "text")[:-1] == [text("en", "chart.bend", tokens=bound) for bound in bounds]
 
 
 @every_model
 def test_growth_stops_at_the_bend(changes):
     chart = drawn(**changes)
     data = chart.points.data
-    for bend in chart.bends.data["x"]:
+    *bends, _ = marked(chart, "x")
+    for bend in bends:
         at = data["x"].index(bend)
-        assert len(set(data["bounded"][at:])) == 1 or len(chart.bends.data["x"]) > 1
+        assert len(set(data["bounded"][at:])) == 1 or len(bends) > 1
         assert len(set(data["bounded"][: at + 1])) == at + 1  # it grew up to there
 
 
@@ -158,7 +166,7 @@ def test_every_word_on_an_axis_is_within_the_picture(changes, axes):
 
 
 def test_the_theme_colours_everything_that_has_a_colour():
-    state = opened()
+    state = opened("m=qwen3.5-397b-a17b&a=window&g=2")
     chart = Curves(state)
     for name in ("dark", "light"):
         changed(state, theme=name)
@@ -169,10 +177,8 @@ def test_the_theme_colours_everything_that_has_a_colour():
             "constant": theme.constant,
             "total": theme.ink,
         }
-        assert (
-            {words.glyph.text_color for words in chart.words} == {chart.dot.glyph.fill_color} == {theme.ink}
-        )
-        assert chart.bend.glyph.line_color == theme.bounded
+        assert chart.words.glyph.text_color == chart.dot.glyph.fill_color == theme.ink
+        assert marked(chart, "colour") == [theme.bounded, theme.muted]
         assert chart.names.major_label_text_color == theme.ink
         for axis in (chart.figure.xaxis[0], chart.figure.yaxis[0]):
             assert axis.major_label_text_color == axis.axis_label_text_color == theme.muted
@@ -224,7 +230,7 @@ def test_the_language_changes_every_word():
         assert hover_rows(chart.hover.tooltips).keys() == growth
         assert chart.figure.xaxis[0].axis_label == text(language, "chart.x.log")
         assert chart.points.data["tokens"][0] == text(language, "chart.tokens", tokens=256)
-        assert chart.bends.data["text"] == [text(language, "chart.bend", tokens=1024)]
+        assert marked(chart, "text")[:-1] == [text(language, "chart.bend", tokens=1024)]
 
 
 def test_the_axes_change_the_heights_and_the_words():
@@ -246,6 +252,7 @@ def test_the_chart_follows_from_model_to_model_as_if_drawn_anew(model):
     changed(state, model=model)
     chart.annotate()
     fresh = Curves(state)
+    assert chart.marks.data == fresh.marks.data
     for name in chart.points.data.keys() | fresh.points.data.keys():
         for one, other in zip(chart.points.data[name], fresh.points.data[name], strict=True):
             assert one == other or (math.isnan(one) and math.isnan(other))

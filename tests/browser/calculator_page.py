@@ -43,7 +43,6 @@ DRAWN = """() => {
       field: Object.fromEntries(['x', 'y', 'left', 'right', 'text']
         .map((name) => [name, glyph[name]?.field]).filter(([, name]) => name)),
       colour: (glyph.line_color ?? glyph.fill_color ?? glyph.text_color)?.value ?? null,
-      fill: glyph.fill_color?.value ?? null,
       ink: glyph.text_color?.value ?? null,
       data: columns(data_source),
     })),

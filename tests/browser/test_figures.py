@@ -100,19 +100,18 @@ def test_five_flagships_at_100000_tokens_in_the_table(live):
 
 
 def test_five_flagships_are_drawn_in_proportion(live):
-    (bars,) = [
-        glyph for glyph in live.drawn()["bars"]["glyphs"] if glyph["field"].get("right") == "linear_to"
-    ]
+    (bars,) = [glyph for glyph in live.drawn()["bars"]["glyphs"] if glyph["type"] == "HBar"]
     data = bars["data"]
-    assert data["name"] == list(BARS)
     longest = 25_395_200_000
-    for row, (tokens, state) in enumerate(BARS.values()):
-        edges = [
-            data[f"{part}_{end}"][row] for part in ("linear", "bounded", "constant") for end in ("from", "to")
-        ]
-        expected = [0, tokens, tokens, tokens, tokens, tokens + state]
-        assert [edge * longest for edge in edges] == pytest.approx(expected)
-        assert digits(data["exact"][row]) == tokens + state
+    parts = zip(data["name"], data["left"], data["right"], data["exact"], strict=True)
+    drawn = [(name, left * longest, right * longest, digits(exact)) for name, left, right, exact in parts]
+    expected = [
+        (name, start, end, tokens + state)
+        for name, (tokens, state) in BARS.items()
+        for start, end in ((0, tokens), (tokens, tokens), (tokens, tokens + state))
+    ]
+    assert [name for name, *_ in drawn] == [name for name, *_ in expected]
+    assert [edges for _, *edges in drawn] == [pytest.approx(edges) for _, *edges in expected]
 
 
 def test_the_bars_follow_their_own_context(live):
@@ -178,9 +177,10 @@ def test_growth_stops_where_the_window_is_marked(live):
     assert heights[: at + 1] == sorted(set(heights[: at + 1]))
     assert set(heights[at:]) == {heights[at]}
     glyphs = live.drawn()["curves"]["glyphs"]
-    (mark,) = [glyph for glyph in glyphs if glyph["type"] == "Segment" and "top" in glyph["data"]]
+    (mark,) = [glyph for glyph in glyphs if glyph["type"] == "Segment"]
     (line,) = [glyph for glyph in glyphs if glyph["field"].get("y") == "bounded"]
-    assert mark["data"]["x"] == [line["data"]["x"][line["data"]["tokens"].index("1,024 tokens")]]
+    places = [line["data"]["tokens"].index(tokens) for tokens in ("1,024 tokens", "100,000 tokens")]
+    assert mark["data"]["x"] == [line["data"]["x"][place] for place in places]
     assert "1,024" in mark["data"]["text"][0]
 
 

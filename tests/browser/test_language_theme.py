@@ -56,12 +56,8 @@ def wears(page, name):
     assert lines["linear"] == theme.linear
     assert lines["total"] == theme.ink
     assert drawn["curves"]["tick_colour"] == theme.muted
-    bars = {
-        glyph["field"]["right"]: glyph["fill"]
-        for glyph in drawn["bars"]["glyphs"]
-        if "right" in glyph["field"]
-    }
-    assert bars == {f"{part}_to": getattr(theme, part) for part in ("linear", "bounded", "constant")}
+    (bars,) = [glyph for glyph in drawn["bars"]["glyphs"] if glyph["type"] == "HBar"]
+    assert bars["data"]["colour"][:3] == [theme.linear, theme.bounded, theme.constant]
     assert {glyph["ink"] for glyph in drawn["bars"]["glyphs"] if glyph["type"] == "Text"} == {theme.ink}
 
 
