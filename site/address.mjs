@@ -19,6 +19,7 @@ let timer;
 export function listen(opened) {
   document.addEventListener('change', ({ target }) => target.type !== 'range' && settle());
   document.addEventListener('input', ({ target }) => {
+    if (settled) write(); // the choice before this one
     settled = false;
     typing = target.type === 'text';
     if (target.type === 'range') entry = undefined;

@@ -77,9 +77,10 @@ function open() {
 
 /** The answer to the name of a model was written by the build; Python's comes later, and is the same. */
 async function preset() {
-  missing = answer?.url;
-  const response = await answer?.response.catch(() => undefined);
-  missing = undefined;
+  if (!answer?.response) return;
+  missing = answer.url;
+  const response = await answer.response.catch(() => undefined);
+  answer.response = missing = undefined; // it can be read once, and whoever tries again waits for Python
   if (!response?.ok) return;
   const { pieces, form, summary } = await response.json();
   if (root.dataset.kvAnswer !== 'waiting') return;
@@ -151,6 +152,12 @@ function change(field, text) {
     reword();
   }
   python.change(field, text);
+}
+
+/** What is not typed or dragged is a choice, which is worth a way back. */
+function choose(field, text) {
+  change(field, text);
+  address.settle();
 }
 
 async function copyLink() {
@@ -246,15 +253,12 @@ function start() {
   opened.catch((error) => superseded || python.fail({ reason: error.message }));
 }
 
-form.listen(change, (field) => python.ahead(field), word);
-tabs.listen((field, text) => {
-  change(field, text);
-  address.settle();
-});
+form.listen(change, choose, (field) => python.ahead(field), word);
+tabs.listen(choose);
 strip.listen(word);
 how.listen(change, word);
-own.listen(change, word);
-compare.listen(change, word);
+own.listen(change, choose, word);
+compare.listen(choose, word);
 address.listen((past) => {
   python.forget(); // what waits was meant for the scenario that was left
   form.leave();
@@ -262,7 +266,7 @@ address.listen((past) => {
 });
 shortcuts.listen({
   m: () => document.getElementById('box-model').focus(),
-  u: () => change('units', document.getElementById('box-units').value === 'GiB' ? 'GB' : 'GiB'),
+  u: () => choose('units', document.getElementById('box-units').value === 'GiB' ? 'GB' : 'GiB'),
   c: copyLink,
   ...Object.fromEntries(tabs.names().map((name, at) => [String(at + 1), () => tabs.open(name)])),
 });

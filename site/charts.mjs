@@ -49,7 +49,7 @@ export async function patch(patch) {
   } finally {
     patching = false;
   }
-  for (const view of unpainted) view.repaint();
+  for (const view of unpainted) if (!view.is_destroyed) view.repaint();
   unpainted.clear();
 }
 

@@ -5,29 +5,29 @@ import { Picker } from './picker.mjs';
 const find = (id) => document.getElementById(id);
 let order = null; // {column, down}: what the user sorted by; Python's order otherwise
 
-/** Start listening; `changed('compared', ids)` and `changed('pins', json)` tell Python. */
-export function listen(changed, word) {
+/** Start listening; `chosen('compared', ids)` and `chosen('pins', json)` tell Python. */
+export function listen(chosen, word) {
   find('compare').addEventListener('click', ({ target }) => {
     const { sort, remove } = target.closest('button')?.dataset ?? {};
     if (sort !== undefined) {
       order = { column: Number(sort), down: order?.column === Number(sort) && !order.down };
       sorted();
     }
-    if (remove !== undefined) take(changed, remove);
+    if (remove !== undefined) take(chosen, remove);
   });
   const add = new Picker(
     find('compare_add'),
     (id) => {
       add.show('');
-      changed('compared', [...ids(), id].join(','));
+      chosen('compared', [...ids(), id].join(','));
     },
     word,
   );
   find('compare_default').addEventListener('click', () => {
     order = null;
-    changed('compared', find('compared_models').dataset.flagships);
+    chosen('compared', find('compared_models').dataset.flagships);
   });
-  find('compare_pin').addEventListener('click', () => changed('pins', find('compared_models').dataset.pinned));
+  find('compare_pin').addEventListener('click', () => chosen('pins', find('compared_models').dataset.pinned));
 }
 
 /** After Python has written the table: put it into the user's order again. */
@@ -37,11 +37,11 @@ export function refresh() {
 
 const ids = () => find('compared_models').dataset.compared.split(',').filter(Boolean);
 
-function take(changed, key) {
+function take(chosen, key) {
   const kept = ids().filter((id) => id !== key);
-  if (kept.length < ids().length) return changed('compared', kept.join(','));
+  if (kept.length < ids().length) return chosen('compared', kept.join(','));
   const pins = JSON.parse(find('compared_models').dataset.pins || '[]');
-  changed('pins', JSON.stringify(pins.filter(([, layers]) => layers !== key)));
+  chosen('pins', JSON.stringify(pins.filter(([, layers]) => layers !== key)));
 }
 
 function sorted() {

@@ -5,12 +5,14 @@ import { Picker } from './picker.mjs';
 
 const controls = new Map();
 
-/** Start listening. `changed(field, text)` hears of every move and keystroke; `ahead(field)` tells whether the user
- * has changed the field since Python's answer; `word(key)` is a sentence in the present language. */
-export function listen(changed, ahead, word) {
+/** Start listening. `changed(field, text)` hears of every move and keystroke, `chosen(field, text)` of a model;
+ * `ahead(field)` tells whether the user has changed the field since Python's answer; `word(key)` is a sentence in the
+ * present language. */
+export function listen(changed, chosen, ahead, word) {
   for (const element of document.querySelectorAll('[data-kv-control]')) {
-    const kind = element.matches('.picker') ? ModelControl : Control;
-    const control = new kind(element, changed, ahead, word);
+    const control = element.matches('.picker')
+      ? new ModelControl(element, chosen, ahead, word)
+      : new Control(element, changed, ahead, word);
     controls.set(control.field, control);
   }
   for (const form of document.forms) form.addEventListener('submit', (event) => event.preventDefault());
@@ -33,11 +35,11 @@ export function reword() {
 
 /** The model: a picker in place of a box. */
 class ModelControl {
-  constructor(element, changed, ahead, word) {
+  constructor(element, chosen, ahead, word) {
     this.field = element.dataset.kvControl;
     this.message = element.querySelector('.message');
     this.ahead = ahead;
-    this.picker = new Picker(element, (id) => changed(this.field, id), word);
+    this.picker = new Picker(element, (id) => chosen(this.field, id), word);
   }
 
   show({ text, message }) {

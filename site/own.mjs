@@ -7,15 +7,17 @@ const LARGEST = 1e6; // bytes of a file that is read at all
 const find = (id) => document.getElementById(id);
 const said = {}; // what stands beside the hub's button: a key and its values, said anew in another language
 let change;
+let choose;
 let word;
 
-/** Start listening; `changed(field, text)` tells Python, `words(key, values)` is a sentence of the present language. */
-export function listen(changed, words) {
-  [change, word] = [changed, words];
+/** Start listening; `changed(field, text)` tells Python what is typed, `chosen(field, text)` what comes from elsewhere;
+ * `words(key, values)` is a sentence of the present language. */
+export function listen(changed, chosen, words) {
+  [change, choose, word] = [changed, chosen, words];
   editor.listen(changed, words);
   find('hub_base').value = HUB;
   const text = find('config_text');
-  text.addEventListener('input', () => soon(() => take(text.value)));
+  text.addEventListener('input', () => soon(() => change('config', text.value.trim())));
   find('config_open').addEventListener('click', () => find('config_file').click());
   find('config_file').addEventListener('change', ({ target }) => open(target.files[0]));
   const drop = find('config_drop');
@@ -54,8 +56,8 @@ export function reword() {
 }
 
 function take(text, name = '') {
-  change('config', text.trim());
-  if (name) change('own_name', name);
+  choose('config', text.trim());
+  if (name) choose('own_name', name);
 }
 
 async function open(file) {

@@ -26,7 +26,7 @@ class Bars(pn.viewable.Viewer):
         self.state = state
         self.rows = ColumnDataSource()
         self.parts = ColumnDataSource()
-        self.hover = HoverTool(mode="hline", point_policy="follow_mouse")
+        self.hover = HoverTool(mode="hline", point_policy="follow_mouse", limit=1)  # all parts say the same
         self.figure = figure(
             x_range=Range1d(0, 1.3),  # room for the number after the longest bar
             y_range=Range1d(0.5, -0.62),

@@ -162,6 +162,18 @@ def test_retry_starts_once_the_file_is_back_and_keeps_what_was_typed(page, fault
     expect(page.box("num_layers")).to_have_value("30")
 
 
+@pytest.mark.parametrize("link", ["", "?m=gemma-3-27b"])
+def test_retry_takes_the_first_way_when_that_is_whole_again(page, faulty, faults, link):
+    for lost in (BOKEH, PLAIN["packages"]):
+        faults.replaced[lost] = NOWHERE
+    page.page.goto(faulty + link)
+    page.wait_for("error")
+    del faults.replaced[BOKEH]
+    page.find("#retry").click()
+    page.wait_for("live")
+    assert page.drawn()["bars"]["glyphs"]
+
+
 def test_a_missing_chart_library_is_named_and_asked_for_again(page, faulty, faults):
     faults.replaced[BOKEH] = NOWHERE
     page.page.goto(faulty)

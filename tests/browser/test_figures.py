@@ -99,6 +99,15 @@ def test_five_flagships_at_100000_tokens_in_the_table(live):
     expect(live.find("#bars_note")).to_contain_text("8.27 by tokens")
 
 
+def test_what_hangs_at_the_mouse_says_a_bar_once(live):
+    live.find("#bars").hover(position={"x": 120, "y": 100})
+    hanging = live.find(".bk-Tooltip:visible")
+    hanging.wait_for()
+    said = hanging.evaluate("({ shadowRoot }) => shadowRoot.textContent")
+    assert [row in said for row in BARS].count(True) == 1
+    assert said.count(" B") == 1
+
+
 def test_five_flagships_are_drawn_in_proportion(live):
     (bars,) = [glyph for glyph in live.drawn()["bars"]["glyphs"] if glyph["type"] == "HBar"]
     data = bars["data"]

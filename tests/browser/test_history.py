@@ -87,6 +87,38 @@ def test_a_slider_makes_no_entry_and_the_way_back_keeps_where_it_was_left(page):
     expect(page.box("units")).to_have_value("GiB")
 
 
+def test_a_model_that_is_picked_is_gone_back_to_whatever_is_typed_next(page):
+    page.reset()
+    settled(page, r"\?v=1&m=deepseek-v3$")
+    page.choose("model", "gemma-3-27b")
+    page.type("context_tokens", "2048")
+    settled(page, "m=gemma-3-27b&t=2048$")
+    page.page.keyboard.press("Tab")
+    page.choose("model", "qwen3.5-397b-a17b")
+    settled(page, "m=qwen3.5-397b-a17b&t=2048$")
+    for earlier in ("m=gemma-3-27b&t=2048$", "m=gemma-3-27b$", "m=deepseek-v3$"):
+        page.page.go_back()
+        settled(page, earlier)
+
+
+def test_what_is_compared_can_be_gone_back_from(page):
+    page.reset()
+    page.open_tab("compare")
+    settled(page, "tab=compare$")
+    before = entries(page)
+    page.find("#compare_box").click()
+    page.page.keyboard.insert_text("llama-3.1-8b")
+    page.page.keyboard.press("Enter")
+    settled(page, "x=.*llama-3.1-8b")
+    page.find("#compare_pin").click()
+    settled(page, "&p=")
+    assert entries(page) >= before
+    page.page.go_back()
+    settled(page, "llama-3.1-8b[^&]*&tab=compare$")
+    page.page.go_back()
+    settled(page, r"\?v=1&m=deepseek-v3&tab=compare$")
+
+
 def test_the_link_that_is_copied_is_the_present_scenario(page, site):
     page.reset()
     page.type("num_layers", "33")
