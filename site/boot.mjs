@@ -253,11 +253,12 @@ function start() {
   opened.catch((error) => superseded || python.fail({ reason: error.message }));
 }
 
-form.listen(change, choose, (field) => python.ahead(field), word);
+const ahead = (field) => python.ahead(field);
+form.listen(change, choose, ahead, word);
 tabs.listen(choose);
 strip.listen(word);
 how.listen(change, word);
-own.listen(change, choose, word);
+own.listen(change, choose, ahead, word);
 compare.listen(choose, word);
 address.listen((past) => {
   python.forget(); // what waits was meant for the scenario that was left

@@ -3,14 +3,16 @@
 
 const find = (id) => document.getElementById(id);
 let change;
+let ahead;
 let word;
 let kinds;
 let present = []; // the layers of the page's model, to start from
 let blocks = null; // those in the editor, once someone has begun
+let timer; // until they are sent
 
 /** Start listening; what is edited is sent as the field `layers`. */
-export function listen(changed, words) {
-  [change, word] = [changed, words];
+export function listen(changed, isAhead, words) {
+  [change, ahead, word] = [changed, isAhead, words];
   kinds = JSON.parse(find('site').textContent).kinds;
   find('editor_start').addEventListener('click', () => {
     blocks = structuredClone(present);
@@ -38,8 +40,8 @@ export function listen(changed, words) {
 /** Take note of the model's layers. */
 export function know(layers) {
   present = layers;
-  // What Python made of a text that was typed is what the rows show next.
-  if (blocks && !find('editor').contains(document.activeElement)) {
+  // What Python made of a text that was typed is what the rows show next, unless they say something newer.
+  if (blocks && !timer && !ahead('layers') && !find('editor').contains(document.activeElement)) {
     blocks = structuredClone(layers);
     draw();
   }
@@ -94,11 +96,13 @@ function act(name, path) {
   send();
 }
 
-let timer;
 function send() {
   find('layers_text').value = text();
   clearTimeout(timer);
-  timer = setTimeout(() => change('layers', text()), 250);
+  timer = setTimeout(() => {
+    timer = undefined;
+    change('layers', text());
+  }, 250);
 }
 
 /** The layers in the words of calculator/layer_text.py. */

@@ -11,10 +11,11 @@ let choose;
 let word;
 
 /** Start listening; `changed(field, text)` tells Python what is typed, `chosen(field, text)` what comes from elsewhere;
- * `words(key, values)` is a sentence of the present language. */
-export function listen(changed, chosen, words) {
+ * `ahead(field)` tells whether the user has changed the field since Python's answer; `words(key, values)` is a sentence
+ * of the present language. */
+export function listen(changed, chosen, ahead, words) {
   [change, choose, word] = [changed, chosen, words];
-  editor.listen(changed, words);
+  editor.listen(changed, ahead, words);
   find('hub_base').value = HUB;
   const text = find('config_text');
   text.addEventListener('input', () => soon(() => change('config', text.value.trim())));

@@ -195,6 +195,27 @@ def test_a_refused_model_is_described_by_hand(asking):
     assert asking.result()["logical"]["bytes_per_token"] == 4_096
 
 
+ADD_AND_MOVE = """() => {
+  document.querySelector('#editor [data-act=row]').click();
+  const range = document.querySelector('[data-kv-control=context_tokens] input[type=range]');
+  range.value = Number(range.value) - 1;
+  range.dispatchEvent(new Event('input', { bubbles: true }));
+}"""
+
+
+def test_layers_that_were_added_outlive_the_answer_to_something_else(asking):
+    asking.find("#editor_start").click()
+    rows = asking.find("#editor .run")
+    before = rows.count()
+    asking.page.evaluate(ADD_AND_MOVE)
+    asking.settle()
+    expect(rows).to_have_count(before + 1)
+    asking.page.wait_for_timeout(400)
+    asking.settle()
+    expect(rows).to_have_count(before + 1)
+    assert asking.find("#layers_text").input_value().count("full_attention") >= 1
+
+
 def test_a_file_is_opened_and_a_name_is_text(asking, tmp_path):
     path = tmp_path / "config.json"
     path.write_text(LLAMA, encoding="utf-8")
