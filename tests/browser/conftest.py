@@ -21,6 +21,8 @@ from .watched import Watched, origin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from playwright.sync_api import BrowserType
+
 ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "dist"
 expect.set_options(timeout=15_000)  # a busy machine is no failure
@@ -61,14 +63,15 @@ def site(dist: Path) -> Iterator[str]:
         yield url
 
 
+def launched(chromium: BrowserType, *flags: str) -> Browser:
+    """The Chromium that build.py found, with further `flags`."""
+    return chromium.launch(executable_path=os.environ.get("KV_CHROMIUM") or None, args=[*ARGUMENTS, *flags])
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=os.environ.get("KV_CHROMIUM") or None, args=ARGUMENTS
-        )
+    with sync_playwright() as playwright, launched(playwright.chromium) as browser:
         yield browser
-        browser.close()
 
 
 @contextmanager

@@ -1,15 +1,13 @@
 """The ladder of starts: each way is broken by its files or its worker, never by the page's own code."""
 
-import os
 import re
 from pathlib import Path
 
 import pytest
-from builder.chromium import ARGUMENTS
 from playwright.sync_api import Error, expect
 
 from .calculator_page import CalculatorPage
-from .conftest import watching
+from .conftest import launched, watching
 from .faults import SLICES
 from .watched import origin
 
@@ -246,11 +244,8 @@ def test_a_chart_library_that_never_ends_is_named_after_two_minutes(page, faulty
 @pytest.mark.parametrize("megabytes", [25, 38])  # less than Python begins with, and less than it grows to
 def test_a_browser_that_refuses_memory_is_told_about(browser, site, megabytes):
     """V8 itself gives WebAssembly no more than this."""
-    mean = browser.browser_type.launch(
-        executable_path=os.environ.get("KV_CHROMIUM") or None,
-        args=[*ARGUMENTS, f"--js-flags=--wasm-max-mem-pages={megabytes * 16}"],
-    )
-    with mean, watching(mean, origin(site)) as watched:
+    flag = f"--js-flags=--wasm-max-mem-pages={megabytes * 16}"
+    with launched(browser.browser_type, flag) as mean, watching(mean, origin(site)) as watched:
         watched.announce(".")
         page = CalculatorPage(watched.page)
         watched.page.goto(site)

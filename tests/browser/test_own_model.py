@@ -206,14 +206,15 @@ ADD_AND_MOVE = """() => {
 def test_layers_that_were_added_outlive_the_answer_to_something_else(asking):
     asking.find("#editor_start").click()
     rows = asking.find("#editor .run")
-    before = rows.count()
+    layers = asking.find("#layers_text")
+    before, text = rows.count(), layers.input_value()
     asking.page.evaluate(ADD_AND_MOVE)
     asking.settle()
     expect(rows).to_have_count(before + 1)
     asking.page.wait_for_timeout(400)
     asking.settle()
     expect(rows).to_have_count(before + 1)
-    assert asking.find("#layers_text").input_value().count("full_attention") >= 1
+    assert layers.input_value().count("full_attention") == text.count("full_attention") + 1
 
 
 def test_a_file_is_opened_and_a_name_is_text(asking, tmp_path):
